@@ -1,0 +1,102 @@
+/* An opened mechanism: allocates, releases, queues releases (nxmem spec sections 9 to 12, 15 to 17).
+ *
+ * Owns: the plugin's allocator (one `release` owed from the OK of open_allocator on), the callback context
+ * behind it, the set of queued releases, the list of quarantined spans. Blocks live in the table given
+ * at opening, which outlives the allocator. Any thread; takes NXM_RANK_ALLOCATOR and NXM_RANK_BLOCKS
+ * inside, holds none while the plugin runs.
+ */
+#ifndef NXM_ALLOCATOR_H
+#define NXM_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "blocks.h"
+#include "module.h"
+#include "nxmem_memory_abi.h"
+#include "result.h"
+
+struct nxm_allocator;
+
+enum nxm_release_outcome {
+    NXM_RELEASE_COMPLETE,    /* gone */
+    NXM_RELEASE_QUARANTINED, /* gone from the table; the plugin kept `retained` bytes for good */
+    NXM_RELEASE_FAILED,      /* live again (or never touched) */
+    NXM_RELEASE_QUEUED,      /* RELEASING until its completion */
+};
+
+struct nxm_release {
+    enum nxm_release_outcome outcome;
+    uint64_t unmapped; /* bytes credited, never more than the block's */
+    uint64_t retained;
+    uint64_t ticket;   /* QUEUED */
+    uint32_t status;   /* the plugin's code, 0 when OK */
+};
+
+struct nxm_allocator_options {
+    struct nxm_blocks *blocks;      /* borrowed, outlives the allocator */
+    uint64_t required_capabilities; /* opening fails when one is absent */
+    void *owner;                    /* handed to the callbacks below */
+    /* Asked by the plugin for memory: bytes given back, or a negative nxm_result. NULL: no such path.
+     * Runs inside a plugin call on its thread; must not re-enter this allocator nor block. */
+    int64_t (*reclaim)(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
+    /* A queued release ended: after all counters moved, no lock held, on any thread. NULL allowed. */
+    void (*completed)(void *owner, const struct nxm_block *block, const struct nxm_release *release);
+};
+
+struct nxm_allocator_totals {
+    uint64_t quarantined_blocks, quarantined_bytes; /* retained by the plugin */
+    uint64_t queued;
+    uint64_t owned_bytes, mapped_bytes; /* two axes as the plugin stated them, live blocks */
+    uint64_t views;                     /* shared prefixes committed into live blocks */
+};
+
+/* On success the caller owns one reference. Every rejection after the plugin's OK has paid its debt. */
+int nxm_allocator_open(struct nxm_module *module, size_t mechanism, const struct nxm_allocator_options *options,
+                       struct nxm_allocator **ret_allocator, struct nxm_error *ret_error);
+void nxm_allocator_ref(struct nxm_allocator *allocator);
+/* The last one tears down in the binding order of section 17: blocks still in the table are pushed back
+ * through the terminal slot and removed. Takes NULL. */
+void nxm_allocator_unref(struct nxm_allocator *allocator);
+
+const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator); /* the plugin's own pointer, for companions */
+uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator);
+const char *nxm_allocator_name(const struct nxm_allocator *allocator);
+NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator);
+uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator);
+bool nxm_allocator_structured_release(const struct nxm_allocator *allocator); /* the slot survived negotiation (10.3) */
+
+/* Another way into the plugin for the same request (a companion's allocate_on). NULL: the plain slot. */
+typedef NxmemStatus (*nxm_allocate_call)(void *argument, const NxmemAllocRequest *request, NxmemAllocResult *result);
+typedef NxmemStatus (*nxm_enqueue_call)(void *argument, const NxmemAllocation *allocation, uint64_t *ticket);
+
+/* Serves block->bytes at block->align (a power of two), recording the block: address, id, allocator and state are filled in
+ * *block, the rest is the caller's. NXM_ENOMEM: capacity. NXM_ECALL, NXM_ECONTRACT, NXM_EEXIST: refused,
+ * whatever the plugin handed out was handed back. */
+int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
+                           void *argument, struct nxm_error *ret_error);
+
+/* Releases the block at `address` now, from one of the states in mask `from`. `id` 0: whichever lives there.
+ * 0 with *ret_release (COMPLETE or QUARANTINED); NXM_ENOENT, NXM_EBUSY: the plugin was not called;
+ * NXM_ECALL: FAILED, the block is LIVE again. */
+int nxm_allocator_release(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
+                          struct nxm_release *ret_release, struct nxm_error *ret_error);
+
+/* The same with the shape the caller believes in; a wrong one refuses with NXM_EINVAL (12.3). */
+int nxm_allocator_release_shaped(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes, uint64_t align,
+                                 struct nxm_release *ret_release, struct nxm_error *ret_error);
+
+/* Queues the release (15.1), counted before the plugin is entered. 0: QUEUED, or already COMPLETE /
+ * QUARANTINED when the completion came inside the call. NXM_EUNSUPPORTED: no such capability, untouched.
+ * Other failures: the block is LIVE again, unless its completion had already arrived, which wins. */
+int nxm_allocator_enqueue(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
+                          nxm_enqueue_call call, void *argument, struct nxm_release *ret_release,
+                          struct nxm_error *ret_error);
+
+/* Lets the plugin retire queued releases; returns how many it says it did. Slot absent: 0. */
+uint64_t nxm_allocator_drain(struct nxm_allocator *allocator, uint64_t budget);
+uint64_t nxm_allocator_pending(struct nxm_allocator *allocator);
+
+void nxm_allocator_totals(struct nxm_allocator *allocator, struct nxm_allocator_totals *ret_totals);
+
+#endif

@@ -1,0 +1,88 @@
+/* The live-block table: address -> block. Owns its records; any thread; takes NXM_RANK_BLOCKS inside
+ * and holds nothing on return. Records travel by value, so nobody keeps a pointer into the table.
+ *
+ * States: LIVE -> WAITING (behind an event on a release lane) -> RELEASING (its owner has been asked) ->
+ * gone. A block stays findable until its owner has released it. One thread wins each change of state
+ * (nxm_blocks_claim); the others are told the state they met, which is how a double free is seen.
+ *
+ * An owner may hand an address out again before the thread that released it has removed the record:
+ * inserting over a RELEASING record replaces it, and removal names the id, so the late remover finds
+ * nothing of its own and leaves the newcomer alone.
+ */
+#ifndef NXM_BLOCKS_H
+#define NXM_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nxm_allocator;
+
+enum nxm_class {
+#define CLASS(name, words, leak) NXM_CLASS_##name,
+#include "class.def"
+#undef CLASS
+    NXM_CLASS_COUNT
+};
+
+enum nxm_block_state {
+    NXM_BLOCK_LIVE = 1,
+    NXM_BLOCK_WAITING = 2,
+    NXM_BLOCK_RELEASING = 4,
+};
+
+struct nxm_block {
+    uint64_t address;
+    uint64_t bytes;                  /* as requested */
+    uint64_t align;                  /* as requested of the plugin; 0 where it has no meaning */
+    uint64_t id;                     /* unique in the process, from nxm_block_next_id; never 0 */
+    struct nxm_allocator *allocator; /* borrowed; NULL: not a plugin's block */
+    uint64_t context;                /* opaque to core: what the block dies with; 0 none */
+    uint64_t tag;                    /* opaque to core: class-specific (pool, handle, size of a mapping …) */
+    uint32_t stack;                  /* nxm_stack id; 0 none */
+    int32_t device;                  /* ordinal; -1 unknown */
+    uint16_t api;                    /* index into the API names given to the report */
+    uint8_t class_;                  /* enum nxm_class */
+    uint8_t state;                   /* enum nxm_block_state */
+    uint32_t flags;                  /* opaque to core */
+};
+
+/* Sums kept by the table itself as records come and go (a counter nobody can forget to move). */
+struct nxm_class_totals {
+    uint64_t live_blocks, live_bytes; /* LIVE, WAITING and RELEASING alike */
+    uint64_t peak_bytes;
+    uint64_t ever_blocks, ever_bytes;
+};
+
+struct nxm_blocks;
+
+int nxm_blocks_new(struct nxm_blocks **ret_table);   /* NXM_ENOMEM */
+void nxm_blocks_free(struct nxm_blocks *table);      /* takes NULL; no other thread may be inside */
+
+uint64_t nxm_block_next_id(void); /* process-wide, from 1 */
+
+/* 0; NXM_EEXIST when a LIVE or WAITING record has this address; NXM_ENOMEM. Replaces a RELEASING one. */
+int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block);
+
+/* Moves the record from one of the states in mask `from` to `to`, for one winner. On success *ret_block
+ * (NULL allowed) is the record as it was before. NXM_ENOENT: no such address. NXM_EBUSY: another state;
+ * *ret_block is filled then too. `id` 0 matches any block, else only this one. */
+int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
+                     enum nxm_block_state to, struct nxm_block *ret_block);
+
+/* Removes the record if it still is this block. NXM_ENOENT otherwise. */
+int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id);
+
+int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block);       /* exact */
+int nxm_blocks_containing(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block); /* interior too */
+
+/* Calls `visit` with a copy of each record, no lock held; records inserted or removed meanwhile may or
+ * may not be seen. Stops when `visit` returns false. */
+void nxm_blocks_each(struct nxm_blocks *table, bool (*visit)(void *argument, const struct nxm_block *block),
+                     void *argument);
+
+void nxm_blocks_totals(struct nxm_blocks *table, enum nxm_class class_, struct nxm_class_totals *ret_totals);
+const char *nxm_class_words(enum nxm_class class_);
+bool nxm_class_is_leak(enum nxm_class class_);
+
+#endif

@@ -1,0 +1,43 @@
+/* Locks and their ranks. A lock may be taken only while every lock already held by the thread has a
+ * smaller rank; none is held across a foreign call (driver, plugin, dlopen, host callback).
+ *
+ * NXM_LOCK_CHECKS builds count what a thread holds and trap on a violation; others pay nothing.
+ */
+#ifndef NXM_LOCK_H
+#define NXM_LOCK_H
+
+#include <pthread.h>
+
+enum nxm_lock_rank {
+    NXM_RANK_LIFECYCLE = 10, /* interpose: first use, X1, fork */
+    NXM_RANK_SCOPE = 20,     /* interpose: contexts and their allocators */
+    NXM_RANK_LANE = 30,      /* interpose: release lanes, event pools */
+    NXM_RANK_CAPTURE = 35,   /* interpose: list of open captures */
+    NXM_RANK_OBJECTS = 40,   /* interpose: loaded objects, real entry points */
+    NXM_RANK_MODULE = 50,    /* core: a module's list of allocators, process counters */
+    NXM_RANK_ALLOCATOR = 60, /* core: an allocator's queued set and quarantine list */
+    NXM_RANK_BLOCKS = 70,    /* core: one shard of a block table */
+    NXM_RANK_STACK = 80,     /* core: stack interning */
+    NXM_RANK_LOG = 90,       /* core: once-only warnings */
+};
+
+struct nxm_lock {
+    pthread_mutex_t mutex;
+    enum nxm_lock_rank rank;
+};
+
+#define NXM_LOCK_INIT(r) { PTHREAD_MUTEX_INITIALIZER, (r) }
+
+void nxm_lock_init(struct nxm_lock *lock, enum nxm_lock_rank rank);
+void nxm_lock_clear(struct nxm_lock *lock);
+void nxm_lock_acquire(struct nxm_lock *lock);
+void nxm_lock_release(struct nxm_lock *lock);
+
+/* Called right before every foreign call. Traps in NXM_LOCK_CHECKS builds when a lock is held. */
+#ifdef NXM_LOCK_CHECKS
+void nxm_lock_assert_none(void);
+#else
+static inline void nxm_lock_assert_none(void) {}
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+/* The functions a hook stands in front of. Owns the table of real addresses; filled once per library, then
+ * read without locks by any thread.
+ *
+ * Driver: one libcuda in a process, so real_X is a field of one table. Runtime: several may be loaded
+ * (12 and 13, beside hidden static ones that never reach us), so the real function is found for the
+ * caller (see driver-resolution notes in docs/architecture.md).
+ */
+#ifndef NXM_REAL_H
+#define NXM_REAL_H
+
+#include <stdbool.h>
+
+#include "cuda_types.h"
+
+typedef CUresult cuGetProcAddress_v11030(const char *symbol, void **pfn, int version, cuuint64_t flags);
+typedef CUresult cuGetProcAddress_v12000(const char *symbol, void **pfn, int version, cuuint64_t flags,
+                                         CUdriverProcAddressQueryResult *status);
+
+/* Entry points that the shim itself calls and does not hook. */
+#define NXM_REAL_EXTRA(X) \
+    X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxPushCurrent_v2) X(cuCtxPopCurrent_v2) \
+    X(cuCtxRecordEvent) X(cuStreamGetId) X(cuStreamGetId_ptsz) X(cuStreamGetCtx) X(cuStreamGetCtx_ptsz) \
+    X(cuStreamIsCapturing) X(cuStreamIsCapturing_ptsz) X(cuThreadExchangeStreamCaptureMode) \
+    X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventRecord_ptsz) X(cuEventQuery) \
+    X(cuEventSynchronize) X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDriverGetVersion) \
+    X(cuDevicePrimaryCtxGetState) X(cuStreamGetDevice)
+
+struct nxm_real {
+#define DRIVER(symbol, like, class_) __typeof__(like) *symbol;
+#include "cuda_api.def"
+#define NXM_REAL_FIELD(symbol) __typeof__(symbol) *symbol;
+    NXM_REAL_EXTRA(NXM_REAL_FIELD)
+#undef NXM_REAL_FIELD
+};
+
+/* Every pointer NULL until the driver is known; a pointer the driver lacks stays NULL for ever. */
+extern struct nxm_real nxm_real;
+
+/* Makes nxm_real valid if libcuda is loaded (never loads it). Idempotent, cheap when already done; every
+ * driver hook calls it first. false: no libcuda in this process. */
+bool nxm_real_ready(void);
+
+#endif
