@@ -72,7 +72,7 @@ typedef NxmemStatus (*nxm_enqueue_call)(void *argument, const NxmemAllocation *a
 
 /* Serves block->bytes at block->align (a power of two), recording the block: address, id, allocator and state are filled in
  * *block, the rest is the caller's. NXM_ENOMEM: capacity. NXM_ECALL, NXM_ECONTRACT, NXM_EEXIST: refused,
- * whatever the plugin handed out was handed back. */
+ * whatever the plugin handed out was handed back (NXM_EEXIST leaves that address in block->address). */
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error);
 

@@ -1,0 +1,35 @@
+/* Stream captures that are open. Owns the list of capturing streams; any thread; NXM_RANK_CAPTURE inside.
+ *
+ * cuCtxRecordEvent *invalidates* a capture of its context, so a record and a beginning capture exclude each other: the
+ * beginning announces itself first, then waits for records in flight; a record that finds an announcement steps back.
+ */
+#ifndef NXM_CAPTURE_H
+#define NXM_CAPTURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "cuda_types.h"
+
+extern _Atomic unsigned nxm_captures; /* announced or open */
+
+/* One load. False means: no driver question about captures is needed. */
+static inline bool nxm_capture_open(void)
+{
+    return atomic_load_explicit(&nxm_captures, memory_order_seq_cst) != 0;
+}
+
+void nxm_capture_announce(void);                         /* before the real begin */
+void nxm_capture_begun(CUstream stream, bool per_thread, CUresult result); /* after it */
+/* After a real end, and before a stream is destroyed: true when this closed the last capture. */
+bool nxm_capture_ended(CUstream stream, bool per_thread);
+
+/* Brackets a context record: false when a capture is open or announced (do not record). */
+bool nxm_capture_record_begin(void);
+void nxm_capture_record_end(void);
+
+/* The shim's own calls while a capture is open: relaxed mode for this thread, restored by the other. */
+CUstreamCaptureMode nxm_capture_relax(void);
+void nxm_capture_restore(CUstreamCaptureMode mode);
+
+#endif

@@ -1,0 +1,197 @@
+#include "exit.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/report.h"
+#include "lane.h"
+#include "lifecycle.h"
+#include "scope.h"
+#include "summary.h"
+#include "thread.h"
+
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+
+static _Atomic bool x1_done, x2_done;
+static _Atomic int owner_pid; /* 0: nothing began */
+static struct nxm_gate gate;
+static bool gate_asked;
+static const char *gate_extra;
+
+static bool is_ours(void)
+{
+    return atomic_load(&owner_pid) == getpid() && !nxm_is_child();
+}
+
+/* --- X1: the door, the gate, the plugin ------------------------------------------------------------------------ */
+
+static bool count_plugin_block(void *argument, const struct nxm_block *block)
+{
+    *(uint64_t *)argument += block->allocator != NULL;
+    return true;
+}
+
+static void drain_queued(struct nxm_scope *scope, void *argument)
+{
+    (void)argument;
+    nxm_foreign_begin();
+    nxm_allocator_drain(scope->allocator, UINT64_MAX);
+    nxm_foreign_end();
+}
+
+static void add_views(struct nxm_scope *scope, void *argument)
+{
+    struct nxm_allocator_totals totals;
+
+    nxm_allocator_totals(scope->allocator, &totals);
+    *(uint64_t *)argument += totals.views;
+}
+
+static void ask_gate(unsigned inside)
+{
+    uint64_t blocks = 0, views = 0, waiting = 0, waiting_bytes = 0;
+
+    if (inside == 0)
+        nxm_scope_each(drain_queued, NULL);
+    nxm_blocks_each(nxm_table(NXM_TABLE_MEMORY), count_plugin_block, &blocks);
+    nxm_scope_each(add_views, &views);
+    nxm_lane_amount(&waiting, &waiting_bytes);
+    gate_asked = true;
+    nxm_foreign_begin();
+    if (inside == 0 && blocks == 0 && views == 0 && waiting == 0) {
+        nxm_scope_close_all();
+        nxm_module_unload(nxm_plugin_take(), &gate);
+    } else {
+        nxm_module_query_gate(nxm_plugin(), &gate);
+        gate_extra = inside ? "a thread was inside the shim" : NULL;
+        nxm_plugin_keep();
+    }
+    nxm_foreign_end();
+}
+
+static void x1(void)
+{
+    if (!is_ours() || atomic_exchange(&x1_done, true))
+        return;
+    unsigned inside = nxm_close_door();
+    if (nxm_plugin())
+        ask_gate(inside);
+}
+
+int nxm_exit_gate(struct nxm_gate *ret_gate, const char **ret_extra)
+{
+    *ret_gate = gate;
+    *ret_extra = gate_extra;
+    return gate_asked;
+}
+
+/* --- X2: the report -------------------------------------------------------------------------------------------- */
+
+static int open_report(const char *pattern)
+{
+    char path[PATH_MAX];
+
+    if (strcmp(pattern, "stderr") == 0)
+        return STDERR_FILENO;
+    nxm_report_path(pattern, path, sizeof path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        nxm_log(NXM_LOG_WARNING, "cannot write the report to %s: it goes to standard error", path);
+        return STDERR_FILENO;
+    }
+    return fd;
+}
+
+/* Returns how many blocks leaked. */
+static uint64_t write_report(void)
+{
+    struct nxm_report report;
+
+    memset(&report, 0, sizeof report);
+    nxm_summary_fill(&report);
+    if (nxm_report_empty(&report))
+        return 0;
+    if (strcmp(nxm_options()->report, "none") != 0) {
+        int fd = open_report(nxm_options()->report);
+        nxm_report_write(fd, &report, (enum nxm_report_format)nxm_options()->report_format);
+        if (fd != STDERR_FILENO)
+            close(fd);
+    }
+    return nxm_report_leaks(&report);
+}
+
+/* `status`: the program's own; negative: not known. Never returns when a leak changes the status. */
+static void x2(int status)
+{
+    if (!is_ours() || atomic_exchange(&x2_done, true))
+        return;
+    if (nxm_thread.inside != 0) {
+        nxm_log(NXM_LOG_WARNING, "the process ends inside an allocation call: no report");
+        return;
+    }
+    uint64_t leaks = write_report();
+    unsigned code = nxm_options()->leak_exit_code;
+    if (leaks > 0 && code != 0 && status == 0) {
+        fflush(NULL); /* what exit itself would do next */
+        syscall(SYS_exit_group, (int)code);
+    }
+}
+
+/* glibc hands the program's status to every __cxa_atexit function as a second argument; on_exit, which documents it, could
+ * not be registered in front of the loader's own destructor run. */
+static void x2_at_exit(void *argument, int status)
+{
+    (void)argument;
+    x1(); /* when the plugin was loaded by a handler of exit itself */
+    x2(status);
+}
+
+static void x2_at_quick_exit(void)
+{
+    x2(-1);
+}
+
+void nxm_exit_register(void)
+{
+    atomic_store(&owner_pid, getpid());
+    atexit(x1);
+    at_quick_exit(x2_at_quick_exit); /* run in reverse: x1 first */
+    at_quick_exit(x1);
+}
+
+__attribute__((constructor)) static void register_report(void)
+{
+    __cxa_atexit((void (*)(void *))(uintptr_t)x2_at_exit, NULL, NULL);
+}
+
+/* --- the ways out that run no handlers -------------------------------------------------------------------------- */
+
+static void end_now(int status) __attribute__((noreturn));
+static void end_now(int status)
+{
+    if (is_ours()) {
+        x1();
+        x2(status);
+    }
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+__attribute__((visibility("default"), noreturn)) void _exit(int status)
+{
+    end_now(status);
+}
+
+__attribute__((visibility("default"), noreturn)) void _Exit(int status)
+{
+    end_now(status);
+}

@@ -1,0 +1,182 @@
+/* Contexts own synchronous memory: before one is destroyed or reset its blocks go back through their owner, and are counted
+ * as reclaimed by reset. Stream-ordered blocks stay. */
+#include "hook.h"
+#include "lane.h"
+#include "scope.h"
+#include "summary.h"
+#include "thread.h"
+
+/* --- what dies with a context --------------------------------------------------------------------------------------- */
+
+struct dying {
+    struct nxm_blocks *table;
+    uint64_t context;
+};
+
+/* Plugin blocks are only counted here: closing their scope pushes them back. The driver's own die by themselves. */
+static bool reclaim_block(void *argument, const struct nxm_block *block)
+{
+    const struct dying *dying = argument;
+
+    if (block->context != dying->context)
+        return true;
+    nxm_summary_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
+    if (!block->allocator)
+        nxm_blocks_remove(dying->table, block->address, block->id);
+    return true;
+}
+
+static void tell_gone(struct nxm_scope *scope, void *context)
+{
+    if (scope->context != context || !scope->companion.vtable.context_gone)
+        return;
+    nxm_foreign_begin();
+    scope->companion.vtable.context_gone(scope->companion.vtable.ctx, (uint64_t)(uintptr_t)context);
+    nxm_foreign_end();
+}
+
+static void close_context(CUcontext context)
+{
+    static const enum nxm_table owned_by_contexts[] = { NXM_TABLE_MEMORY, NXM_TABLE_REGISTERED, NXM_TABLE_ARRAYS };
+
+    for (unsigned i = 0; i < sizeof owned_by_contexts / sizeof *owned_by_contexts; i++) {
+        struct dying dying = { nxm_table(owned_by_contexts[i]), (uint64_t)(uintptr_t)context };
+        nxm_blocks_each(dying.table, reclaim_block, &dying);
+    }
+    nxm_lane_context_gone(context);
+    nxm_scope_each(tell_gone, context);
+    nxm_scope_close_context(context);
+}
+
+/* A failed destroy changes nothing, so the handle is tried first: pushing a context is refused for a dead one. */
+static bool is_alive(CUcontext context)
+{
+    CUcontext popped = NULL;
+
+    if (!context || !nxm_real.cuCtxPushCurrent_v2 || nxm_real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+        return false;
+    nxm_real.cuCtxPopCurrent_v2(&popped);
+    return true;
+}
+
+/* --- created contexts ------------------------------------------------------------------------------------------------ */
+
+static bool is_primary(CUcontext context)
+{
+    return context && nxm_scope_primary_context(nxm_scope_device(context)) == context;
+}
+
+static void before_destroy(enum nxm_mode mode, CUcontext context)
+{
+    /* cuCtxDestroy refuses a primary context. */
+    if (mode == NXM_MODE_SERVE && is_alive(context) && !is_primary(context))
+        close_context(context);
+}
+
+CUresult hook_cuCtxDestroy(CUcontext context)
+{
+    NXM_NEEDS(cuCtxDestroy);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    before_destroy(mode, context);
+    CUresult result = nxm_real.cuCtxDestroy(context);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuCtxDestroy_v2(CUcontext context)
+{
+    NXM_NEEDS(cuCtxDestroy_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    before_destroy(mode, context);
+    CUresult result = nxm_real.cuCtxDestroy_v2(context);
+    nxm_leave(mode);
+    return result;
+}
+
+/* --- primary contexts ------------------------------------------------------------------------------------------------- */
+
+/* Who asks for a device's primary context learns its handle, and so do we: the shim retains none itself. */
+CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxRetain);
+    CUresult result = nxm_real.cuDevicePrimaryCtxRetain(context, device);
+
+    if (result == CUDA_SUCCESS)
+        nxm_scope_primary(device, *context);
+    return result;
+}
+
+static bool is_active(CUdevice device)
+{
+    unsigned flags = 0;
+    int active = 0;
+
+    return nxm_real.cuDevicePrimaryCtxGetState &&
+           nxm_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+static void before_reset(enum nxm_mode mode, CUdevice device)
+{
+    CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_scope_primary_context(device) : NULL;
+
+    if (context)
+        close_context(context);
+}
+
+CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxReset);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    before_reset(mode, device);
+    CUresult result = nxm_real.cuDevicePrimaryCtxReset(device);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxReset_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    before_reset(mode, device);
+    CUresult result = nxm_real.cuDevicePrimaryCtxReset_v2(device);
+    nxm_leave(mode);
+    return result;
+}
+
+/* Only the driver knows which release is the last: others than the program may hold the context. When it was, the memory
+ * is gone already, and pushing the blocks back meets a driver that no longer knows them. */
+static void after_release(enum nxm_mode mode, CUdevice device, CUresult result)
+{
+    CUcontext context = NULL;
+
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && !is_active(device))
+        context = nxm_scope_primary_context(device);
+    if (context)
+        close_context(context);
+}
+
+CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxRelease);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result = nxm_real.cuDevicePrimaryCtxRelease(device);
+
+    after_release(mode, device, result);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxRelease_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result = nxm_real.cuDevicePrimaryCtxRelease_v2(device);
+
+    after_release(mode, device, result);
+    nxm_leave(mode);
+    return result;
+}

@@ -1,0 +1,146 @@
+/* Device memory, synchronous: cuMemAlloc, cuMemFree, pitched, managed, totals. */
+#include <string.h>
+
+#include "capture.h"
+#include "hook.h"
+#include "lane.h"
+#include "observe.h"
+#include "owned.h"
+#include "scope.h"
+#include "serve.h"
+
+/* --- cuMemAlloc ------------------------------------------------------------------------------------------------ */
+
+static CUresult real_alloc(void *bytes, CUdeviceptr *ret_address)
+{
+    return nxm_real.cuMemAlloc_v2(ret_address, *(size_t *)bytes);
+}
+
+static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
+{
+    enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2);
+    struct nxm_order order;
+    bool refuse = false;
+
+    if (!address || bytes == 0)
+        return nxm_real.cuMemAlloc_v2(address, bytes); /* the driver judges */
+    bool placed = nxm_order_synchronous(&order) == CUDA_SUCCESS;
+    /* While a capture is open the driver knows what it forbids. */
+    if (placed && !nxm_capture_open() && nxm_serve_by_plugin(&order, &refuse))
+        return nxm_serve_allocate(&order, bytes, api, address);
+    if (refuse)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return nxm_serve_native(placed ? &order : NULL, bytes, NXM_CLASS_NATIVE, api, 0, real_alloc, &bytes, address);
+}
+
+CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    NXM_NEEDS(cuMemAlloc_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
+    CUresult result;
+
+    if (mode == NXM_MODE_SERVE)
+        result = serve_alloc(address, bytes);
+    else
+        result = nxm_real.cuMemAlloc_v2(address, bytes);
+    if (mode == NXM_MODE_NESTED)
+        nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, bytes);
+    nxm_leave(mode);
+    return result;
+}
+
+/* --- cuMemFree ------------------------------------------------------------------------------------------------- */
+
+static CUresult real_free(void *address)
+{
+    return nxm_real.cuMemFree_v2(*(CUdeviceptr *)address);
+}
+
+static CUresult serve_free(CUdeviceptr address)
+{
+    struct nxm_order order;
+
+    nxm_label_take(NXM_API_cuMemFree_v2);
+    if (address == 0)
+        return real_free(&address);
+    /* A free needs no current context: the owner is found from the pointer. */
+    if (nxm_order_synchronous(&order) != CUDA_SUCCESS) {
+        memset(&order, 0, sizeof order);
+        order.cuda.struct_size = sizeof order.cuda;
+        order.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
+        order.device = -1;
+    }
+    return nxm_serve_free(address, &order, real_free, &address);
+}
+
+static CUresult nested_free(CUdeviceptr address)
+{
+    uint64_t taken = nxm_owned_take(address);
+
+    return nxm_owned_freed(real_free(&address), address, taken);
+}
+
+CUresult hook_cuMemFree_v2(CUdeviceptr address)
+{
+    NXM_NEEDS(cuMemFree_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result;
+
+    if (mode == NXM_MODE_SERVE)
+        result = serve_free(address);
+    else if (mode == NXM_MODE_NESTED)
+        result = nested_free(address);
+    else if (mode == NXM_MODE_LATE && address != 0)
+        result = nxm_serve_free_late(address, real_free, &address);
+    else
+        result = real_free(&address);
+    nxm_leave(mode);
+    return result;
+}
+
+/* --- pitched and managed: observed ------------------------------------------------------------------------------ */
+
+CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    NXM_NEEDS(cuMemAllocPitch_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
+    CUresult result = nxm_real.cuMemAllocPitch_v2(address, pitch, width, height, element);
+
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_NATIVE, nxm_label_take(NXM_API_cuMemAllocPitch_v2), *address,
+                    (uint64_t)*pitch * height);
+    else if (mode == NXM_MODE_NESTED)
+        nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, result == CUDA_SUCCESS ? *pitch * height : 0);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
+{
+    NXM_NEEDS(cuMemAllocManaged);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
+    CUresult result = nxm_real.cuMemAllocManaged(address, bytes, flags);
+
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_MANAGED, nxm_label_take(NXM_API_cuMemAllocManaged), *address, bytes);
+    else if (mode == NXM_MODE_NESTED)
+        nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, bytes);
+    nxm_leave(mode);
+    return result;
+}
+
+/* --- totals ----------------------------------------------------------------------------------------------------- */
+
+CUresult hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    NXM_NEEDS(cuMemGetInfo_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    if (mode == NXM_MODE_SERVE)
+        nxm_lane_flush(); /* what has passed counts as free */
+    CUresult result = nxm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && free_bytes)
+        *free_bytes += nxm_scope_cached_bytes(); /* of the current context's device */
+    nxm_leave(mode);
+    return result;
+}

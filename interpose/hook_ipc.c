@@ -1,0 +1,88 @@
+/* Inter-process memory: exports of our blocks are answered, imports are mappings with open counts of their own. */
+#include "hook.h"
+#include "observe.h"
+#include "owned.h"
+#include "scope.h"
+#include "serve.h"
+#include "summary.h"
+
+#include "core/log.h"
+
+/* A block from a mechanism whose memory legacy IPC cannot carry fails as the driver would, with one hint. */
+static bool exportable(CUdeviceptr address)
+{
+    struct nxm_block block;
+
+    if (nxm_blocks_containing(nxm_table(NXM_TABLE_MEMORY), address, &block) != NXM_OK)
+        return !nxm_owned_contains(address);
+    if (!block.allocator)
+        return true;
+    const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
+    if (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_LEGACY_IPC)
+        return true;
+    static int once;
+    nxm_log_once(&once, "cuIpcGetMemHandle: memory of mechanism %s cannot be exported; set NXMEM_PLUGIN=direct for programs "
+                 "that share memory between processes", nxm_scope_mechanism());
+    return false;
+}
+
+CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
+{
+    NXM_NEEDS(cuIpcGetMemHandle);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result;
+
+    if (mode == NXM_MODE_SERVE && !exportable(address))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = nxm_real.cuIpcGetMemHandle(handle, address);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
+{
+    NXM_NEEDS(cuIpcOpenMemHandle_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
+    CUresult result = nxm_real.cuIpcOpenMemHandle_v2(address, handle, flags);
+
+    /* Sizes of imports are not told by the handle; each open counts as one mapping. */
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE) {
+        struct nxm_block open;
+        bool again = nxm_blocks_find(nxm_table(NXM_TABLE_IMPORTED), *address, &open) == NXM_OK;
+        uint64_t opens = 1;
+        if (again) { /* opened before: the record is replaced by one that counts one more */
+            nxm_record_free_begin(nxm_table(NXM_TABLE_IMPORTED), *address, &open);
+            opens = open.id ? open.tag + 1 : 1;
+        }
+        struct nxm_block block = { .address = *address, .class_ = NXM_CLASS_IMPORTED, .device = -1, .tag = opens,
+                                   .api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2) };
+        nxm_record(nxm_table(NXM_TABLE_IMPORTED), &block);
+    }
+    nxm_leave(mode);
+    return result;
+}
+
+static CUresult real_close(void *address)
+{
+    return nxm_real.cuIpcCloseMemHandle(*(CUdeviceptr *)address);
+}
+
+CUresult hook_cuIpcCloseMemHandle(CUdeviceptr address)
+{
+    NXM_NEEDS(cuIpcCloseMemHandle);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    struct nxm_block open = { .tag = 0 };
+    bool more = mode == NXM_MODE_SERVE && nxm_blocks_find(nxm_table(NXM_TABLE_IMPORTED), address, &open) == NXM_OK &&
+                open.tag > 1;
+    CUresult result = more ? real_close(&address)
+                           : nxm_observe_free(mode, NXM_TABLE_IMPORTED, address, real_close, &address);
+
+    if (more && result == CUDA_SUCCESS) {
+        nxm_record_free_begin(nxm_table(NXM_TABLE_IMPORTED), address, &open);
+        open.tag--;
+        nxm_record(nxm_table(NXM_TABLE_IMPORTED), &open);
+    }
+    nxm_leave(mode);
+    return result;
+}

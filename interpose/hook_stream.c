@@ -1,0 +1,136 @@
+/* Streams: moments at which something may have passed, streams that end, captures that begin and end. */
+#include "capture.h"
+#include "hook.h"
+#include "lane.h"
+#include "order.h"
+#include "scope.h"
+#include "thread.h"
+
+/* --- waits ------------------------------------------------------------------------------------------------------ */
+
+static CUresult waited(enum nxm_mode mode, CUresult result)
+{
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+        nxm_lane_poll(true);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuStreamSynchronize(CUstream stream)
+{
+    NXM_NEEDS(cuStreamSynchronize);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return waited(mode, nxm_real.cuStreamSynchronize(stream));
+}
+
+CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
+{
+    NXM_NEEDS(cuStreamSynchronize_ptsz);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return waited(mode, nxm_real.cuStreamSynchronize_ptsz(stream));
+}
+
+CUresult hook_cuCtxSynchronize(void)
+{
+    NXM_NEEDS(cuCtxSynchronize);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return waited(mode, nxm_real.cuCtxSynchronize());
+}
+
+/* --- the end of a stream ------------------------------------------------------------------------------------------ */
+
+static void tell_gone(struct nxm_scope *scope, void *key)
+{
+    if (!scope->companion.vtable.order_gone)
+        return;
+    nxm_foreign_begin();
+    scope->companion.vtable.order_gone(scope->companion.vtable.ctx, *(uint64_t *)key);
+    nxm_foreign_end();
+}
+
+/* Every waiting block has an event of its own, so nothing hangs on the handle once the key is retired. */
+CUresult hook_cuStreamDestroy_v2(CUstream stream)
+{
+    NXM_NEEDS(cuStreamDestroy_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    bool ours = mode == NXM_MODE_SERVE && stream != NULL;
+    uint64_t key = ours && nxm_plugin() ? nxm_stream_key(stream, false) : 0;
+    CUresult result = nxm_real.cuStreamDestroy_v2(stream);
+
+    if (ours && result == CUDA_SUCCESS) {
+        nxm_stream_key_retire(stream);
+        if (key != 0)
+            nxm_scope_each(tell_gone, &key);
+        nxm_lane_poll(false);
+    }
+    nxm_leave(mode);
+    return result;
+}
+
+/* --- capture ------------------------------------------------------------------------------------------------------ */
+
+/* The announcement stands between two calls: it must be made before the real begin and settled after it. */
+#define BEGIN_CAPTURE(symbol, per_thread, ...) \
+    NXM_NEEDS(symbol); \
+    nxm_capture_announce(); \
+    CUresult result = nxm_real.symbol(__VA_ARGS__); \
+    nxm_capture_begun(stream, per_thread, result); \
+    return result
+
+CUresult hook_cuStreamBeginCapture(CUstream stream)
+{
+    BEGIN_CAPTURE(cuStreamBeginCapture, false, stream);
+}
+
+CUresult hook_cuStreamBeginCapture_ptsz(CUstream stream)
+{
+    BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, stream);
+}
+
+CUresult hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+    BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, stream, mode);
+}
+
+CUresult hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+    BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, stream, mode);
+}
+
+CUresult hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                                          const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+{
+    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, graph, dependencies, edges, count, mode);
+}
+
+CUresult hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                                               const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+{
+    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, graph, dependencies, edges, count, mode);
+}
+
+static CUresult ended(CUstream stream, bool per_thread, const void *caller, CUresult result)
+{
+    if (!nxm_capture_ended(stream, per_thread))
+        return result;
+    enum nxm_mode mode = nxm_enter(caller, false);
+    if (mode == NXM_MODE_SERVE)
+        nxm_lane_captures_closed();
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    NXM_NEEDS(cuStreamEndCapture);
+    return ended(stream, false, NXM_CALLER, nxm_real.cuStreamEndCapture(stream, graph));
+}
+
+CUresult hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+    NXM_NEEDS(cuStreamEndCapture_ptsz);
+    return ended(stream, true, NXM_CALLER, nxm_real.cuStreamEndCapture_ptsz(stream, graph));
+}

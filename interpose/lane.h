@@ -1,0 +1,43 @@
+/* Release lanes: blocks of mechanisms without a CUDA companion that the program freed while their work may still run.
+ * Each waits behind an event recorded by the very call that freed it. Owns the waiting entries and the event pools; any
+ * thread; NXM_RANK_LANE inside, never across a driver or plugin call. One thread at a time polls a lane.
+ *
+ * Readiness is found by polling inside later calls of the program: no callback, no device-wide wait. A release that might
+ * itself wait is entered only inside the program's own waiting calls.
+ */
+#ifndef NXM_LANE_H
+#define NXM_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/allocator.h"
+#include "order.h"
+#include "scope.h"
+
+/* Frees a plugin's block behind the work before this call. The block is WAITING on success. On failure the driver's code
+ * is the free's result and the block is LIVE again. */
+CUresult nxm_lane_free_on_stream(const struct nxm_block *block, const struct nxm_order *order);
+
+/* The same behind everything its context has in flight (cuMemFree). `wait`: return when that work has passed, with the
+ * block released, as the driver's own free would. While a capture is open: parked, recorded when the last one closes. */
+CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait);
+
+/* Looks at a few lanes; `waiting_call`: the program's call may itself wait, so releases that might are entered too. Costs
+ * one load when nothing waits. */
+void nxm_lane_poll(bool waiting_call);
+
+/* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". */
+void nxm_lane_flush(void);
+
+/* Waits, at most so long, for what this stream key has freed, then flushes. Not while a capture is open. */
+void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds);
+
+void nxm_lane_captures_closed(void);               /* records the events of parked blocks */
+void nxm_lane_context_gone(CUcontext context);     /* its entries and events are dropped; the blocks are the caller's */
+void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes); /* waiting now; no locks, callable at exit */
+
+/* core's reclaim path: gives back what has passed in other allocators of that device. */
+int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
+
+#endif

@@ -1,0 +1,275 @@
+#include "scope.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "lane.h"
+#include "lifecycle.h"
+#include "real.h"
+#include "thread.h"
+
+#define CLOSE_SPINS 10000
+
+/* A context handle is remembered with its device until the context is destroyed. */
+struct context {
+    struct context *next;
+    CUcontext handle; /* NULL: a record to use again */
+    int device;
+    bool primary;
+};
+
+static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
+static struct nxm_scope *scopes;
+static struct context *contexts;
+static char mechanism_name[64];
+
+static struct context *find_context(CUcontext handle)
+{
+    struct context *c = contexts;
+
+    while (c && c->handle != handle)
+        c = c->next;
+    return c;
+}
+
+static void remember_context(CUcontext handle, int device, bool primary)
+{
+    nxm_lock_acquire(&lock);
+    struct context *c = find_context(handle);
+    if (!c)
+        c = find_context(NULL);
+    if (!c && (c = nxm_mem_new(sizeof *c)) != NULL) {
+        c->next = contexts;
+        contexts = c;
+    }
+    if (c) {
+        c->primary = primary || (c->handle == handle && c->primary);
+        c->handle = handle;
+        c->device = device;
+    }
+    nxm_lock_release(&lock);
+}
+
+int nxm_scope_device(CUcontext context)
+{
+    int device = -1;
+
+    nxm_lock_acquire(&lock);
+    struct context *c = find_context(context);
+    if (c)
+        device = c->device;
+    nxm_lock_release(&lock);
+    if (!c) {
+        device = nxm_context_device(context);
+        if (device >= 0)
+            remember_context(context, device, false);
+    }
+    return device;
+}
+
+void nxm_scope_primary(int device, CUcontext context)
+{
+    remember_context(context, device, true);
+}
+
+CUcontext nxm_scope_primary_context(int device)
+{
+    CUcontext found = NULL;
+
+    nxm_lock_acquire(&lock);
+    for (struct context *c = contexts; c; c = c->next) {
+        if (c->handle && c->primary && c->device == device)
+            found = c->handle;
+    }
+    nxm_lock_release(&lock);
+    return found;
+}
+
+/* The record for (context, device), made if there is none. NULL: no memory for it. */
+static struct nxm_scope *find_or_make(CUcontext context, int device)
+{
+    nxm_lock_acquire(&lock);
+    struct nxm_scope *scope = scopes;
+    while (scope && (scope->context != context || scope->device != device || atomic_load(&scope->closed)))
+        scope = scope->next;
+    if (!scope && (scope = nxm_mem_new(sizeof *scope)) != NULL) {
+        scope->context = context;
+        scope->device = device;
+        atomic_store(&scope->users, 1);
+        scope->next = scopes;
+        scopes = scope;
+    }
+    nxm_lock_release(&lock);
+    return scope;
+}
+
+static void remember_mechanism(const char *name)
+{
+    nxm_lock_acquire(&lock);
+    if (!mechanism_name[0]) {
+        strncpy(mechanism_name, name, sizeof mechanism_name - 1);
+    }
+    nxm_lock_release(&lock);
+}
+
+const char *nxm_scope_mechanism(void)
+{
+    return mechanism_name[0] ? mechanism_name : NULL;
+}
+
+static void open_scope(struct nxm_scope *scope)
+{
+    struct nxm_module *module = nxm_plugin();
+    NxmemDeviceId device = { NXMEM_TIER_DEVICE, (uint32_t)scope->device };
+    struct nxm_allocator_options options = {
+        .blocks = nxm_table(NXM_TABLE_MEMORY), .owner = scope, .reclaim = nxm_lane_reclaim,
+    };
+    struct nxm_error error = { 0 };
+    size_t mechanism = 0;
+
+    if (nxm_module_find_mechanism(module, nxm_options()->mechanism, device, &mechanism, &error) != NXM_OK) {
+        nxm_log(NXM_LOG_WARNING, "device %d stays native: %s", scope->device, error.text);
+        return;
+    }
+    nxm_foreign_begin();
+    int result = nxm_allocator_open(module, mechanism, &options, &scope->allocator, &error);
+    nxm_foreign_end();
+    if (result != NXM_OK) {
+        scope->allocator = NULL;
+        nxm_log(NXM_LOG_WARNING, "device %d stays native: cannot open the plugin's allocator: %s", scope->device,
+                error.text);
+        return;
+    }
+    nxm_companion_query(module, scope->allocator, &scope->companion);
+    remember_mechanism(nxm_allocator_name(scope->allocator));
+    nxm_log(NXM_LOG_INFO, "device %d, %s memory: mechanism %s%s", scope->device,
+            scope->context ? "synchronous" : "stream-ordered", nxm_allocator_name(scope->allocator),
+            nxm_companion_allocates(&scope->companion) ? " with CUDA companion" : "");
+}
+
+bool nxm_scope_enter(struct nxm_scope *scope)
+{
+    unsigned users = atomic_load(&scope->users);
+
+    do {
+        if (users == 0 || atomic_load(&scope->closed))
+            return false;
+    } while (!atomic_compare_exchange_weak(&scope->users, &users, users + 1));
+    return true;
+}
+
+void nxm_scope_leave(struct nxm_scope *scope)
+{
+    if (atomic_fetch_sub(&scope->users, 1) != 1)
+        return;
+    struct nxm_allocator *allocator = scope->allocator; /* last: nobody else looks at it any more */
+    scope->allocator = NULL;
+    nxm_foreign_begin();
+    nxm_allocator_unref(allocator);
+    nxm_foreign_end();
+}
+
+struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order)
+{
+    bool synchronous = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS;
+
+    if (!nxm_plugin() || order->device < 0)
+        return NULL;
+    struct nxm_scope *scope = find_or_make(synchronous ? order->context : NULL, order->device);
+    if (!scope)
+        return NULL;
+    if (!nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
+        open_scope(scope);
+        nxm_turn_finish(&scope->opening);
+    }
+    if (!nxm_turn_is_done(&scope->opening) || !nxm_scope_enter(scope))
+        return NULL;
+    if (scope->allocator)
+        return scope;
+    nxm_scope_leave(scope);
+    return NULL;
+}
+
+static void close_scope(struct nxm_scope *scope)
+{
+    if (atomic_exchange(&scope->closed, true))
+        return;
+    /* A program that destroys a context under its own running calls is on its own natively too: bounded. */
+    for (int i = 0; i < CLOSE_SPINS && atomic_load(&scope->users) > 1; i++)
+        sched_yield();
+    nxm_scope_leave(scope);
+}
+
+static struct nxm_scope *next_open(struct nxm_scope *after)
+{
+    nxm_lock_acquire(&lock);
+    struct nxm_scope *scope = after ? after->next : scopes;
+    nxm_lock_release(&lock);
+    return scope;
+}
+
+void nxm_scope_close_context(CUcontext context)
+{
+    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
+        if (scope->context == context)
+            close_scope(scope);
+    }
+    nxm_lock_acquire(&lock);
+    struct context *c = find_context(context);
+    if (c) {
+        c->handle = NULL;
+        c->primary = false;
+    }
+    nxm_lock_release(&lock);
+}
+
+void nxm_scope_close_all(void)
+{
+    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope))
+        close_scope(scope);
+}
+
+void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void *argument)
+{
+    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
+        if (!nxm_turn_is_done(&scope->opening) || !nxm_scope_enter(scope))
+            continue;
+        if (scope->allocator)
+            visit(scope, argument);
+        nxm_scope_leave(scope);
+    }
+}
+
+struct cached {
+    int device;
+    uint64_t bytes;
+};
+
+static void add_cached(struct nxm_scope *scope, void *argument)
+{
+    struct cached *cached = argument;
+    uint64_t bytes = 0;
+
+    if (scope->device != cached->device || !scope->companion.vtable.cached_bytes)
+        return;
+    nxm_foreign_begin();
+    NxmemStatus status = scope->companion.vtable.cached_bytes(scope->companion.vtable.ctx, &bytes);
+    nxm_foreign_end();
+    if (status.code == NXMEM_STATUS_OK)
+        cached->bytes += bytes;
+}
+
+uint64_t nxm_scope_cached_bytes(void)
+{
+    struct cached cached = { -1, 0 };
+    CUdevice device = -1;
+
+    if (nxm_plugin() && nxm_real.cuCtxGetDevice && nxm_real.cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+        cached.device = device;
+        nxm_scope_each(add_cached, &cached);
+    }
+    return cached.bytes;
+}

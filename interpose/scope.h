@@ -1,0 +1,53 @@
+/* Which allocator serves which memory: one per context for synchronous blocks, one per device for stream-ordered ones.
+ * Owns the allocators (one reference each) and what is known of contexts. Any thread; NXM_RANK_SCOPE inside, never
+ * across a foreign call.
+ *
+ * A scope is never freed, so a block may point at it for ever; it is *closed* when its context goes. Entering a closed
+ * scope fails; the last one to leave a closed scope gives the allocator up.
+ */
+#ifndef NXM_SCOPE_H
+#define NXM_SCOPE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "companion.h"
+#include "core/allocator.h"
+#include "cuda_types.h"
+#include "order.h"
+#include "turn.h"
+
+struct nxm_scope {
+    struct nxm_scope *next;
+    CUcontext context; /* NULL: the device's stream-ordered memory */
+    int device;
+    struct nxm_turn opening;
+    struct nxm_allocator *allocator; /* NULL: this scope stays native */
+    struct nxm_companion companion;
+    _Atomic unsigned users; /* 1 for being open, 1 for each thread inside; the decrement to 0 gives the allocator up */
+    _Atomic bool closed;
+};
+
+/* The scope for this order, opened on first need and entered; NULL: the driver serves. Leave it after use. */
+struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order);
+bool nxm_scope_enter(struct nxm_scope *scope); /* false: closed */
+void nxm_scope_leave(struct nxm_scope *scope);
+
+int nxm_scope_device(CUcontext context); /* remembered; -1 unknown */
+const char *nxm_scope_mechanism(void);   /* the name of the first mechanism opened, or NULL */
+
+/* The driver told us which context is a device's primary one. */
+void nxm_scope_primary(int device, CUcontext context);
+CUcontext nxm_scope_primary_context(int device); /* NULL unknown */
+
+/* Bytes that plugins hold from the driver but could hand out, on the current context's device. */
+uint64_t nxm_scope_cached_bytes(void);
+
+/* Closes what lives in this context; waits, within bounds, for threads inside. */
+void nxm_scope_close_context(CUcontext context);
+void nxm_scope_close_all(void); /* X1 */
+
+/* Calls `visit` for every open scope with an allocator, entered, no lock held. */
+void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void *argument);
+
+#endif

@@ -1,0 +1,260 @@
+#include "serve.h"
+
+#include <string.h>
+
+#include "capture.h"
+#include "core/log.h"
+#include "core/stack.h"
+#include "cuda_status.h"
+#include "lane.h"
+#include "lifecycle.h"
+#include "owned.h"
+#include "scope.h"
+#include "summary.h"
+#include "thread.h"
+
+/* --- records of what the driver served ----------------------------------------------------------------------- */
+
+void nxm_record(struct nxm_blocks *table, struct nxm_block *block)
+{
+    struct nxm_block stale;
+
+    block->id = nxm_block_next_id();
+    block->state = NXM_BLOCK_LIVE;
+    block->stack = nxm_stack_capture(nxm_options()->stacks);
+    int result = nxm_blocks_insert(table, block);
+    if (result == NXM_EEXIST && nxm_blocks_claim(table, block->address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING,
+                                                 &stale) == NXM_OK) {
+        /* The driver handed out an address that we believe live: it was freed by a route we do not see. */
+        if (stale.allocator == NULL) {
+            nxm_summary_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
+            result = nxm_blocks_insert(table, block);
+        } else {
+            nxm_blocks_claim(table, stale.address, stale.id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
+        }
+    }
+    if (result != NXM_OK) {
+        static int once;
+        nxm_log_once(&once, "cannot record 0x%llx (%d): the report will miss it", (unsigned long long)block->address,
+                     result);
+    }
+}
+
+void nxm_record_free_begin(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block)
+{
+    if (nxm_blocks_claim(table, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, ret_block) != NXM_OK)
+        ret_block->id = 0;
+}
+
+void nxm_record_free_end(struct nxm_blocks *table, const struct nxm_block *block, bool freed)
+{
+    if (block->id == 0)
+        return;
+    if (freed)
+        nxm_blocks_remove(table, block->address, block->id);
+    else
+        nxm_blocks_claim(table, block->address, block->id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
+}
+
+/* --- allocating ---------------------------------------------------------------------------------------------- */
+
+static void fill_block(struct nxm_block *block, const struct nxm_order *order, uint64_t bytes, enum nxm_class class_,
+                       enum nxm_api api)
+{
+    memset(block, 0, sizeof *block);
+    block->bytes = bytes;
+    block->class_ = (uint8_t)class_;
+    block->api = (uint16_t)api;
+    block->device = order ? order->device : -1;
+    /* Stream-ordered memory belongs to its device's pool and outlives contexts. */
+    if (order && order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS)
+        block->context = (uint64_t)(uintptr_t)order->context;
+}
+
+CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nxm_class class_, enum nxm_api api,
+                          uint64_t tag, nxm_native_call call, void *argument, CUdeviceptr *ret_address)
+{
+    struct nxm_block block;
+    uint64_t waiting = 0, waiting_bytes = 0;
+    CUresult result = call(argument, ret_address);
+
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        nxm_lane_amount(&waiting, &waiting_bytes);
+        if (waiting > 0) {
+            nxm_lane_flush();
+            result = call(argument, ret_address);
+        }
+    }
+    if (result != CUDA_SUCCESS || *ret_address == 0)
+        return result;
+    fill_block(&block, order, bytes, class_, api);
+    block.address = *ret_address;
+    block.tag = tag;
+    nxm_record(nxm_table(NXM_TABLE_MEMORY), &block);
+    return result;
+}
+
+bool nxm_serve_by_plugin(const struct nxm_order *order, bool *ret_refuse)
+{
+    struct nxm_scope *scope = nxm_scope_enter_for(order);
+
+    *ret_refuse = !scope && nxm_refuse_instead();
+    if (!scope)
+        return false;
+    nxm_scope_leave(scope);
+    return true;
+}
+
+/* One attempt. The block's stack is captured once, before the plugin runs. */
+static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
+                         struct nxm_error *error)
+{
+    struct nxm_companion_call call = { &scope->companion, &order->cuda };
+    bool companion = nxm_companion_allocates(&scope->companion);
+
+    nxm_foreign_begin();
+    nxm_thread.block_is_range = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
+    int result = nxm_allocator_allocate(scope->allocator, block, companion ? nxm_companion_allocate : NULL, &call, error);
+    nxm_thread.block_is_range = false;
+    nxm_foreign_end();
+    return result;
+}
+
+/* A mechanism that hands out the driver's own addresses was given one whose record still stands: that block was freed by
+ * a route we do not see. The plugin still counts it, so the gate stays shut: that is the safe side. */
+static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct nxm_block stale;
+
+    if (!(scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION) ||
+        nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
+        return false;
+    nxm_blocks_remove(memory, address, stale.id);
+    nxm_summary_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
+    return true;
+}
+
+CUresult nxm_serve_allocate(const struct nxm_order *order, uint64_t bytes, enum nxm_api api, CUdeviceptr *ret_address)
+{
+    struct nxm_scope *scope = nxm_scope_enter_for(order);
+    struct nxm_error error = { 0 };
+    struct nxm_block block;
+
+    if (!scope)
+        return nxm_refuse_instead() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
+    nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
+    fill_block(&block, order, bytes, NXM_CLASS_DEVICE, api);
+    block.align = NXM_DEVICE_ALIGN;
+    block.tag = (uint64_t)(uintptr_t)scope;
+    block.stack = nxm_stack_capture(nxm_options()->stacks);
+
+    int result = allocate_once(scope, order, &block, &error);
+    uint64_t waiting = 0, waiting_bytes = 0;
+    nxm_lane_amount(&waiting, &waiting_bytes);
+    if (result == NXM_EEXIST && drop_stale(scope, block.address))
+        result = allocate_once(scope, order, &block, &error);
+    if (result == NXM_ENOMEM && waiting > 0) {
+        nxm_lane_flush();
+        result = allocate_once(scope, order, &block, &error);
+        if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
+            nxm_lane_wait(order->cuda.stream_key, nxm_options()->oom_wait_ms);
+            result = allocate_once(scope, order, &block, &error);
+        }
+    }
+    CUresult answer = nxm_cuda_status(result, &error);
+    if (result == NXM_OK)
+        *ret_address = block.address;
+    else if (result != NXM_ENOMEM)
+        nxm_log(NXM_LOG_WARNING, "%s of %llu bytes failed: %s", nxm_api_names[api], (unsigned long long)bytes, error.text);
+    nxm_scope_leave(scope);
+    return answer;
+}
+
+/* --- freeing ------------------------------------------------------------------------------------------------- */
+
+static CUresult free_native(struct nxm_blocks *memory, const struct nxm_block *block, nxm_native_free call, void *argument)
+{
+    struct nxm_block claimed;
+
+    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &claimed) != NXM_OK)
+        return call(argument); /* another thread is freeing it: the driver judges */
+    CUresult result = call(argument);
+    nxm_record_free_end(memory, &claimed, result == CUDA_SUCCESS);
+    return result;
+}
+
+/* The mechanism may do what the driver would: it gets the release with its order. */
+static CUresult free_through_companion(struct nxm_scope *scope, const struct nxm_block *block, const struct nxm_order *order)
+{
+    struct nxm_companion_call call = { &scope->companion, &order->cuda };
+    struct nxm_release release;
+    struct nxm_error error = { 0 };
+
+    nxm_foreign_begin();
+    int result = nxm_allocator_enqueue(scope->allocator, block->address, block->id, NXM_BLOCK_LIVE, nxm_companion_enqueue,
+                                       &call, &release, &error);
+    nxm_foreign_end();
+    if (result == NXM_EBUSY || result == NXM_ENOENT)
+        return nxm_summary_misuse("freed twice", block->address);
+    if (result != NXM_OK)
+        nxm_log(NXM_LOG_INFO, "free of 0x%llx refused: %s", (unsigned long long)block->address, error.text);
+    return nxm_cuda_status(result, &error);
+}
+
+static CUresult free_through_lane(const struct nxm_block *block, const struct nxm_order *order, nxm_native_free call,
+                                  void *argument)
+{
+    if (order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS) {
+        if (order->capturing)
+            return call(argument); /* only graph memory may be freed there: the driver says so */
+        return nxm_lane_free_on_stream(block, order);
+    }
+    /* A synchronous free of stream-ordered memory adds no wait natively. */
+    bool wait = nxm_options()->free == NXM_FREE_SYNC && block->context != 0;
+    struct nxm_block owned = *block;
+    if (owned.context == 0)
+        owned.context = (uint64_t)(uintptr_t)order->context;
+    return nxm_lane_free_on_context(&owned, wait);
+}
+
+CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct nxm_block block;
+    CUresult result;
+
+    nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
+    if (nxm_blocks_find(memory, address, &block) != NXM_OK)
+        return nxm_owned_contains(address) ? nxm_summary_misuse("the plugin's own memory, not a block", address)
+                                           : call(argument);
+    if (!block.allocator)
+        return free_native(memory, &block, call, argument);
+    if (block.state != NXM_BLOCK_LIVE)
+        return nxm_summary_misuse("freed twice", address);
+    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
+    if (!nxm_scope_enter(scope))
+        return CUDA_ERROR_INVALID_VALUE; /* its context is being destroyed under this call */
+    if (nxm_companion_releases(&scope->companion))
+        result = free_through_companion(scope, &block, order);
+    else
+        result = free_through_lane(&block, order, call, argument);
+    nxm_scope_leave(scope);
+    return result;
+}
+
+CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *argument)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct nxm_block block;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!memory || nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block) != NXM_OK)
+        return nxm_owned_contains(address) ? CUDA_ERROR_INVALID_VALUE : call(argument);
+    const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
+    if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
+        result = call(argument);
+    nxm_blocks_remove(memory, address, block.id);
+    nxm_summary_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+    return result;
+}

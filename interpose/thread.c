@@ -1,0 +1,28 @@
+#include "thread.h"
+
+#include <stdatomic.h>
+
+#include "core/lock.h"
+
+__thread struct nxm_thread nxm_thread;
+
+uint32_t nxm_thread_number(void)
+{
+    static _Atomic uint32_t last;
+
+    if (nxm_thread.number == 0)
+        nxm_thread.number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return nxm_thread.number;
+}
+
+void nxm_foreign_begin(void)
+{
+    nxm_lock_assert_none();
+    if (nxm_thread.foreign++ == 0)
+        nxm_thread.nested_error = CUDA_SUCCESS;
+}
+
+void nxm_foreign_end(void)
+{
+    nxm_thread.foreign--;
+}

@@ -1,0 +1,31 @@
+/* What the shim knows of a thread. Owns one small thread-local record; no locks.
+ *
+ * `foreign` counts how often this thread is inside a plugin or inside the loader on our behalf: a CUDA call that
+ * arrives meanwhile is the plugin's, not the program's. `inside` counts hooks on the stack (a signal handler
+ * that calls _exit must not wait for what its own thread holds).
+ */
+#ifndef NXM_THREAD_H
+#define NXM_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_types.h"
+
+struct nxm_thread {
+    unsigned foreign;
+    unsigned inside;
+    bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
+    CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
+    uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
+};
+
+extern __thread struct nxm_thread nxm_thread;
+
+uint32_t nxm_thread_number(void);
+
+/* Bracket every call into a plugin or the loader. No lock of ours may be held (checked). */
+void nxm_foreign_begin(void);
+void nxm_foreign_end(void);
+
+#endif
