@@ -38,6 +38,7 @@ struct nxm_block {
     uint64_t id;                     /* unique in the process, from nxm_block_next_id; never 0 */
     struct nxm_allocator *allocator; /* borrowed; NULL: not a plugin's block */
     uint64_t context;                /* opaque to core: what the block dies with; 0 none */
+    uint64_t owned, mapped;          /* as the plugin stated at allocation; set and summed by its allocator */
     uint64_t tag;                    /* opaque to core: class-specific (pool, handle, size of a mapping …) */
     uint32_t stack;                  /* nxm_stack id; 0 none */
     int32_t device;                  /* ordinal; -1 unknown */
