@@ -190,28 +190,31 @@ struct exports {
     NxmemQueryUnloadReadinessFn query;
 };
 
-static int find_export(const struct nxm_library *library, const char *path, const char *name, void **ret_symbol,
-                       struct nxm_error *ret_error)
+static void *find_export(const struct nxm_library *library, const char *path, const char *name,
+                         struct nxm_error *ret_error)
 {
-    *ret_symbol = nxm_library_symbol(library, name);
-    if (*ret_symbol != NULL)
-        return NXM_OK;
-    return nxm_error_set(ret_error, NXM_ESYMBOL, 0, "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)",
-                         path, name);
+    void *symbol = nxm_library_symbol(library, name);
+
+    if (symbol == NULL)
+        nxm_error_set(ret_error, NXM_ESYMBOL, 0, "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path,
+                      name);
+    return symbol;
 }
 
+/* All three are mandatory; the first missing one is named. */
 static int find_exports(const struct nxm_library *library, const char *path, struct exports *ret_exports,
                         struct nxm_error *ret_error)
 {
-    int result = find_export(library, path, NXMEM_SYMBOL_NEGOTIATE, (void **)&ret_exports->negotiate, ret_error);
-
-    if (result == NXM_OK)
-        result = find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES, (void **)&ret_exports->create,
-                             ret_error);
-    if (result == NXM_OK)
-        result = find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS, (void **)&ret_exports->query,
-                             ret_error);
-    return result;
+    ret_exports->negotiate = (NxmemNegotiateFn)find_export(library, path, NXMEM_SYMBOL_NEGOTIATE, ret_error);
+    if (ret_exports->negotiate == NULL)
+        return NXM_ESYMBOL;
+    ret_exports->create = (NxmemCreateAllocatorFactoriesFn)find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES,
+                                                                       ret_error);
+    if (ret_exports->create == NULL)
+        return NXM_ESYMBOL;
+    ret_exports->query = (NxmemQueryUnloadReadinessFn)find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS,
+                                                                  ret_error);
+    return ret_exports->query == NULL ? NXM_ESYMBOL : NXM_OK;
 }
 
 static struct nxm_module *module_new(const char *path)

@@ -149,13 +149,22 @@ static const char *remedy(uint32_t code)
     }
 }
 
-int nxm_status_error(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error)
+static int describe(const NxmemStatus *status, const char *operation, enum nxm_result code, struct nxm_error *ret_error)
 {
-    enum nxm_result code = status->code == NXMEM_STATUS_OUT_OF_MEMORY ? NXM_ENOMEM : NXM_ECALL;
     char words[NXMEM_STATUS_MESSAGE_CAPACITY + 32];
 
     if (ret_error == NULL)
         return code;
     nxm_status_text(status, words, sizeof words);
     return nxm_error_set(ret_error, code, status->code, "%s: %s%s", operation, words, remedy(status->code));
+}
+
+int nxm_status_error(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error)
+{
+    return describe(status, operation, status->code == NXMEM_STATUS_OUT_OF_MEMORY ? NXM_ENOMEM : NXM_ECALL, ret_error);
+}
+
+int nxm_status_refusal(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error)
+{
+    return describe(status, operation, NXM_ECALL, ret_error);
 }

@@ -27,4 +27,7 @@ void nxm_status_text(const NxmemStatus *status, char *ret_text, size_t capacity)
 /* Fills *ret_error (code NXM_ECALL, or NXM_ENOMEM for OUT_OF_MEMORY) from a failing call; returns the code. */
 int nxm_status_error(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error);
 
+/* The same for a call that is not about capacity (a release): NXM_ECALL whatever the plugin says. */
+int nxm_status_refusal(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error);
+
 #endif
