@@ -34,13 +34,15 @@ struct nxm_release {
 };
 
 struct nxm_allocator_options {
-    struct nxm_blocks *blocks;      /* borrowed, outlives the allocator */
+    struct nxm_blocks *blocks;      /* borrowed, outlives the allocator and every release queued in it */
     uint64_t required_capabilities; /* opening fails when one is absent */
     void *owner;                    /* handed to the callbacks below */
     /* Asked by the plugin for memory: bytes given back, or a negative nxm_result. NULL: no such path.
      * Runs inside a plugin call on its thread; must not re-enter this allocator nor block. */
     int64_t (*reclaim)(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
-    /* A queued release ended: after all counters moved, no lock held, on any thread. NULL allowed. */
+    /* A queued release ended, inside nxm_allocator_enqueue too (which then returns the same outcome): no lock held,
+     * on any thread, every counter moved but the one that keeps the callback table alive. Must not drop the
+     * last reference. NULL allowed. */
     void (*completed)(void *owner, const struct nxm_block *block, const struct nxm_release *release);
 };
 
@@ -49,6 +51,7 @@ struct nxm_allocator_totals {
     uint64_t queued;
     uint64_t owned_bytes, mapped_bytes; /* two axes as the plugin stated them, live blocks */
     uint64_t views;                     /* shared prefixes committed into live blocks */
+    uint64_t reclaim_calls, reclaim_failures; /* the plugin asked for memory; it was refused */
 };
 
 /* On success the caller owns one reference. Every rejection after the plugin's OK has paid its debt. */
@@ -64,15 +67,19 @@ uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator);
 const char *nxm_allocator_name(const struct nxm_allocator *allocator);
 NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator);
 uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator);
+/* Our copies, NULL when absent; single slots may be NULL (10.2). */
+const NxmemVirtualBackingVtable *nxm_allocator_virtual_backing(const struct nxm_allocator *allocator);
+const NxmemSharedMappingVtable *nxm_allocator_shared_mapping(const struct nxm_allocator *allocator);
 bool nxm_allocator_structured_release(const struct nxm_allocator *allocator); /* the slot survived negotiation (10.3) */
 
 /* Another way into the plugin for the same request (a companion's allocate_on). NULL: the plain slot. */
 typedef NxmemStatus (*nxm_allocate_call)(void *argument, const NxmemAllocRequest *request, NxmemAllocResult *result);
 typedef NxmemStatus (*nxm_enqueue_call)(void *argument, const NxmemAllocation *allocation, uint64_t *ticket);
 
-/* Serves block->bytes at block->align (a power of two), recording the block: address, id, allocator and state are filled in
- * *block, the rest is the caller's. NXM_ENOMEM: capacity. NXM_ECALL, NXM_ECONTRACT, NXM_EEXIST: refused,
- * whatever the plugin handed out was handed back (NXM_EEXIST leaves that address in block->address). */
+/* Serves block->bytes at block->align, recording the block: address, id, allocator, state, owned and mapped are
+ * filled in *block on success, the rest is the caller's. NXM_ENOMEM: capacity, also a size that no rounding to the
+ * alignment can hold. NXM_EINVAL: the alignment is no power of two. NXM_ECALL, NXM_ECONTRACT, NXM_EEXIST: refused,
+ * whatever the plugin handed out was handed back; NXM_EEXIST leaves that address in block->address. */
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error);
 
@@ -87,8 +94,10 @@ int nxm_allocator_release_shaped(struct nxm_allocator *allocator, uint64_t addre
                                  struct nxm_release *ret_release, struct nxm_error *ret_error);
 
 /* Queues the release (15.1), counted before the plugin is entered. 0: QUEUED, or already COMPLETE /
- * QUARANTINED when the completion came inside the call. NXM_EUNSUPPORTED: no such capability, untouched.
- * Other failures: the block is LIVE again, unless its completion had already arrived, which wins. */
+ * QUARANTINED when the completion came inside the call, or QUARANTINED when the plugin's failure leaves in doubt
+ * whether something happened (as for a release). NXM_EUNSUPPORTED: no such capability and no `call`, untouched.
+ * NXM_ENOENT, NXM_EBUSY: untouched. NXM_ENOMEM (our own): in the state it had. Other failures: the
+ * block is LIVE again, unless its completion had already arrived, which wins. */
 int nxm_allocator_enqueue(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
                           nxm_enqueue_call call, void *argument, struct nxm_release *ret_release,
                           struct nxm_error *ret_error);

@@ -38,6 +38,7 @@ struct nxm_block {
     uint64_t id;                     /* unique in the process, from nxm_block_next_id; never 0 */
     struct nxm_allocator *allocator; /* borrowed; NULL: not a plugin's block */
     uint64_t context;                /* opaque to core: what the block dies with; 0 none */
+    uint64_t owned, mapped;          /* as the plugin stated at allocation; set and summed by its allocator */
     uint64_t tag;                    /* opaque to core: class-specific (pool, handle, size of a mapping …) */
     uint32_t stack;                  /* nxm_stack id; 0 none */
     int32_t device;                  /* ordinal; -1 unknown */
@@ -61,7 +62,8 @@ void nxm_blocks_free(struct nxm_blocks *table);      /* takes NULL; no other thr
 
 uint64_t nxm_block_next_id(void); /* process-wide, from 1 */
 
-/* 0; NXM_EEXIST when a LIVE or WAITING record has this address; NXM_ENOMEM. Replaces a RELEASING one. */
+/* 0; NXM_EEXIST when a LIVE or WAITING record has this address; NXM_ENOMEM, and then nothing changed;
+ * NXM_EINVAL: id 0, no state, or no such class. Replaces a RELEASING one. */
 int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block);
 
 /* Moves the record from one of the states in mask `from` to `to`, for one winner. On success *ret_block
@@ -73,8 +75,10 @@ int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, un
 /* Removes the record if it still is this block. NXM_ENOENT otherwise. */
 int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id);
 
-int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block);       /* exact */
-int nxm_blocks_containing(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block); /* interior too */
+int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block); /* exact */
+
+/* The block that starts at `address`, else the one around it (of several, the one that starts last). */
+int nxm_blocks_containing(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block);
 
 /* Calls `visit` with a copy of each record, no lock held; records inserted or removed meanwhile may or
  * may not be seen. Stops when `visit` returns false. */

@@ -48,6 +48,7 @@ struct nxm_module_counters {
     uint64_t leaked_callback_tables;
     uint64_t forced_module_leaks;
     uint64_t modules_unmapped;
+    uint64_t reclaimed_callback_tables; /* leaked ones that a late completion freed; their module stays mapped */
 };
 
 /* `path` is opened as it is (no search). `range` NULL: 1.0 to 1.1. On success the caller owns one handle. */
@@ -71,7 +72,7 @@ void nxm_module_mechanism(const struct nxm_module *module, size_t index, struct 
 int nxm_module_find_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
                               size_t *ret_index, struct nxm_error *ret_error);
 
-/* The gate asked without consequences. */
+/* The gate asked without consequences; handle_kept is true. */
 void nxm_module_query_gate(struct nxm_module *module, struct nxm_gate *ret_gate);
 
 /* Explicit unload (18.2): 0 when unmapped. NXM_EBUSY with *ret_gate otherwise; the handle is gone only

@@ -1,8 +1,10 @@
-/* The options, read once from the environment (secure_getenv). Owns the parsed values.
+/* The options, read once from the environment (secure_getenv). Owns the parsed values, texts included: a
+ * program may overwrite its environment later (setproctitle does), and the report is written at exit.
  *
- * nxm_options_read may run only once, from the lifecycle's first use, before any other thread reads; a
- * bad value warns once, names the accepted ones and leaves the default. A misspelt NXMEM_* name in the
- * environment warns once and names the nearest option.
+ * nxm_options_read may run only once, from the lifecycle's first use, before any other thread reads; no
+ * malloc, no lock. An empty value means the default. A bad value warns, names the accepted ones and leaves
+ * the default. A NXMEM_* name that is almost an option's warns and names the option; names further away
+ * are left alone (a plugin may have variables of its own), and so is NXMEM_TEST….
  */
 #ifndef NXM_OPTIONS_H
 #define NXM_OPTIONS_H

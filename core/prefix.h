@@ -26,4 +26,8 @@ NxmemStatus nxm_prefix_read_factory(const NxmemAllocatorFactoryVtable *source, u
  * floor, bounded copy, zero tail. */
 NxmemStatus nxm_prefix_copy(const void *source, uint32_t floor, void *ret_copy, uint32_t copy_size);
 
+/* For an out-struct that the plugin filled in our own buffer of `size` bytes: zeroes what its returned
+ * struct_size does not claim (0 and more than `size` claim everything), and returns the bytes claimed. */
+uint32_t nxm_prefix_trim(void *written, uint32_t size);
+
 #endif

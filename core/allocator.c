@@ -1,0 +1,266 @@
+#include "allocator.h"
+
+#include <string.h>
+
+#include "accounts.h"
+#include "allocator_state.h"
+#include "deferred.h"
+#include "error.h"
+#include "lock.h"
+#include "prefix.h"
+#include "status.h"
+#include "terminal.h"
+
+/* --- what it is --------------------------------------------------------------------------------------------- */
+
+const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator)
+{
+    return allocator->published;
+}
+
+uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator)
+{
+    return allocator->vtable.mechanism_id;
+}
+
+const char *nxm_allocator_name(const struct nxm_allocator *allocator)
+{
+    return allocator->name;
+}
+
+NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator)
+{
+    return allocator->device;
+}
+
+uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator)
+{
+    return allocator->vtable.capability_flags;
+}
+
+const NxmemVirtualBackingVtable *nxm_allocator_virtual_backing(const struct nxm_allocator *allocator)
+{
+    return allocator->virtual_backing.struct_size == 0 ? NULL : &allocator->virtual_backing;
+}
+
+const NxmemSharedMappingVtable *nxm_allocator_shared_mapping(const struct nxm_allocator *allocator)
+{
+    return allocator->shared_mapping.struct_size == 0 ? NULL : &allocator->shared_mapping;
+}
+
+bool nxm_allocator_structured_release(const struct nxm_allocator *allocator)
+{
+    return allocator->structured;
+}
+
+void nxm_allocator_totals(struct nxm_allocator *allocator, struct nxm_allocator_totals *ret_totals)
+{
+    *ret_totals = (struct nxm_allocator_totals){
+        .quarantined_blocks = atomic_load_explicit(&allocator->quarantined_blocks, memory_order_relaxed),
+        .quarantined_bytes = atomic_load_explicit(&allocator->quarantined_bytes, memory_order_relaxed),
+        .queued = atomic_load_explicit(&allocator->outstanding, memory_order_acquire),
+        .owned_bytes = atomic_load_explicit(&allocator->owned_bytes, memory_order_relaxed),
+        .mapped_bytes = atomic_load_explicit(&allocator->mapped_bytes, memory_order_relaxed),
+        .views = 0, /* no call of ours commits a shared prefix yet */
+        .reclaim_calls = atomic_load_explicit(&allocator->reclaim_calls, memory_order_relaxed),
+        .reclaim_failures = atomic_load_explicit(&allocator->reclaim_failures, memory_order_relaxed),
+    };
+}
+
+/* --- allocate ------------------------------------------------------------------------------------------------- */
+
+static int check_request(const struct nxm_block *block, struct nxm_error *ret_error)
+{
+    unsigned long long bytes = block->bytes, align = block->align;
+
+    if (align == 0 || (align & (align - 1)) != 0)
+        return nxm_error_set(ret_error, NXM_EINVAL, 0, "alignment %llu is not a power of two", align);
+    if (block->bytes > UINT64_MAX - (block->align - 1))
+        return nxm_error_set(ret_error, NXM_ENOMEM, 0, "%llu bytes cannot be rounded up to %llu", bytes, align);
+    return NXM_OK;
+}
+
+/* By id, through the terminal slot; what it answers changes nothing for us. */
+static void hand_back(struct nxm_allocator *allocator, const struct nxm_block *block)
+{
+    struct nxm_release ignored;
+
+    nxm_terminal_release(&allocator->vtable, allocator->structured, block, &ignored);
+}
+
+static bool usable(const struct nxm_block *block)
+{
+    return block->address % block->align == 0 && block->bytes <= UINT64_MAX - block->address;
+}
+
+/* The plugin handed out `block`: recorded, or handed back. */
+static int record(struct nxm_allocator *allocator, const struct nxm_block *block, struct nxm_error *ret_error)
+{
+    unsigned long long address = block->address, bytes = block->bytes;
+    int result = usable(block) ? nxm_accounts_enter(allocator, block) : NXM_ECONTRACT;
+
+    if (result == NXM_OK)
+        return NXM_OK;
+    hand_back(allocator, block);
+    if (result == NXM_ECONTRACT)
+        return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: handed out 0x%llx for %llu bytes aligned to %llu",
+                             allocator->name, address, bytes, (unsigned long long)block->align);
+    if (result == NXM_EEXIST)
+        return nxm_error_set(ret_error, NXM_EEXIST, 0, "mechanism %s: handed out 0x%llx, which is live or quarantined",
+                             allocator->name, address);
+    return nxm_error_set(ret_error, (enum nxm_result)result, 0, "no memory to record a block of %llu bytes", bytes);
+}
+
+static NxmemStatus call_plugin(struct nxm_allocator *allocator, const struct nxm_block *block, nxm_allocate_call call,
+                               void *argument, NxmemAllocResult *ret_result)
+{
+    NxmemAllocRequest request = {
+        .struct_size = sizeof request,
+        .mechanism_id = allocator->vtable.mechanism_id,
+        .allocation_id = block->id,
+        .device = allocator->device,
+        .bytes = block->bytes,
+        .align = block->align,
+    };
+    NxmemStatus status;
+
+    *ret_result = (NxmemAllocResult){ .struct_size = sizeof *ret_result };
+    nxm_lock_assert_none();
+    status = call != NULL ? call(argument, &request, ret_result)
+                          : allocator->vtable.allocate(allocator->vtable.ctx, &request, ret_result);
+    nxm_prefix_trim(ret_result, sizeof *ret_result);
+    return status;
+}
+
+int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
+                           void *argument, struct nxm_error *ret_error)
+{
+    struct nxm_block wanted = *block;
+    NxmemAllocResult answer;
+    NxmemStatus status;
+    int result = check_request(block, ret_error);
+
+    if (result != NXM_OK)
+        return result;
+    wanted.id = nxm_block_next_id();
+    wanted.allocator = allocator;
+    wanted.state = NXM_BLOCK_LIVE;
+    status = call_plugin(allocator, &wanted, call, argument, &answer);
+    if (status.code != NXMEM_STATUS_OK)
+        return nxm_status_error(&status, "allocate", ret_error);
+    if (answer.ptr == NULL)
+        return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: said OK and handed out nothing for %llu bytes",
+                             allocator->name, (unsigned long long)wanted.bytes);
+    wanted.address = (uint64_t)(uintptr_t)answer.ptr;
+    wanted.owned = answer.owned_bytes;
+    wanted.mapped = answer.mapped_bytes;
+    result = record(allocator, &wanted, ret_error);
+    if (result == NXM_OK)
+        *block = wanted;
+    else if (result == NXM_EEXIST)
+        block->address = wanted.address; /* the caller may know why that one still stands */
+    return result;
+}
+
+/* --- release -------------------------------------------------------------------------------------------------- */
+
+static int release_claimed(struct nxm_allocator *allocator, const struct nxm_block *block, struct nxm_release *ret_release,
+                           struct nxm_error *ret_error)
+{
+    struct nxm_release release;
+    NxmemStatus status = nxm_terminal_release(&allocator->vtable, allocator->structured, block, &release);
+
+    nxm_accounts_settle(allocator, block, &release);
+    if (release.outcome != NXM_RELEASE_FAILED) {
+        *ret_release = release;
+        return NXM_OK;
+    }
+    return nxm_status_refusal(&status, allocator->structured ? "release_allocation" : "deallocate", ret_error);
+}
+
+int nxm_allocator_release(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
+                          struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    struct nxm_block block;
+    int result = nxm_accounts_claim(allocator, address, id, from, NULL, &block, ret_error);
+
+    return result != NXM_OK ? result : release_claimed(allocator, &block, ret_release, ret_error);
+}
+
+int nxm_allocator_release_shaped(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes, uint64_t align,
+                                 struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    struct nxm_shape shape = { bytes, align };
+    struct nxm_block block;
+    int result = nxm_accounts_claim(allocator, address, 0, NXM_BLOCK_LIVE, &shape, &block, ret_error);
+
+    return result != NXM_OK ? result : release_claimed(allocator, &block, ret_release, ret_error);
+}
+
+/* --- teardown ------------------------------------------------------------------------------------------------- */
+
+struct push_back {
+    struct nxm_allocator *allocator;
+    bool found;
+};
+
+static bool push_back_block(void *argument, const struct nxm_block *seen)
+{
+    struct push_back *push_back = argument;
+    struct nxm_allocator *allocator = push_back->allocator;
+    struct nxm_release release = { .outcome = NXM_RELEASE_COMPLETE };
+    struct nxm_block block;
+
+    if (seen->allocator != allocator ||
+        nxm_accounts_claim(allocator, seen->address, seen->id, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NULL, &block, NULL) != NXM_OK)
+        return true; /* somebody else's, or RELEASING: it belongs to a queued release */
+    hand_back(allocator, &block);
+    nxm_accounts_settle(allocator, &block, &release); /* gone whatever the plugin said: nobody is left to ask again */
+    push_back->found = true;
+    return true;
+}
+
+/* Until a pass finds none: a walk may miss records that move while others are removed. */
+static void push_back_all(struct nxm_allocator *allocator)
+{
+    struct push_back push_back = { .allocator = allocator };
+
+    do {
+        push_back.found = false;
+        nxm_blocks_each(allocator->options.blocks, push_back_block, &push_back);
+    } while (push_back.found);
+}
+
+/* The order is binding (section 17): `release` may still complete what is queued, so only after it is the
+ * outstanding count read. */
+static void tear_down(struct nxm_allocator *allocator)
+{
+    struct nxm_module *module = allocator->module;
+    struct nxm_factory *factory = allocator->factory;
+
+    nxm_deferred_drain_all(allocator);
+    push_back_all(allocator);
+    nxm_lock_assert_none();
+    allocator->vtable.release(allocator->vtable.ctx);
+    nxm_module_discount_allocator(module);
+    if (nxm_deferred_abandon(allocator)) {
+        nxm_module_unlist(module, &allocator->tenant);
+        nxm_deferred_free(allocator);
+        nxm_module_unref(module); /* the callback context's */
+    } else {
+        nxm_module_count_leaked_table(); /* its module reference stays with it */
+    }
+    nxm_module_unref_factory(module, factory);
+    nxm_module_unref(module);
+}
+
+void nxm_allocator_ref(struct nxm_allocator *allocator)
+{
+    atomic_fetch_add_explicit(&allocator->references, 1, memory_order_relaxed);
+}
+
+void nxm_allocator_unref(struct nxm_allocator *allocator)
+{
+    if (allocator != NULL && atomic_fetch_sub_explicit(&allocator->references, 1, memory_order_acq_rel) == 1)
+        tear_down(allocator);
+}

@@ -1,0 +1,25 @@
+/* Deferred release, the host's side of it: the callback table, completions, and who frees the context (nxmem
+ * spec sections 15 to 17). Works on the allocator's record; any thread; takes NXM_RANK_ALLOCATOR and
+ * NXM_RANK_BLOCKS inside, holds none while the plugin or the embedder runs.
+ */
+#ifndef NXM_DEFERRED_H
+#define NXM_DEFERRED_H
+
+#include <stdbool.h>
+
+#include "allocator.h"
+
+void nxm_deferred_init(struct nxm_allocator *allocator); /* the table, at the negotiated minor; nothing queued */
+
+/* Teardown, step 1: lets the plugin retire what it will, in a bounded number of passes. */
+void nxm_deferred_drain_all(struct nxm_allocator *allocator);
+
+/* Teardown, step 5, after the plugin's `release` returned. True: nothing is outstanding, the caller frees the record.
+ * False: it belongs to the queued releases now, must not be touched any more, and the last completion frees
+ * it. */
+bool nxm_deferred_abandon(struct nxm_allocator *allocator);
+
+/* Frees the record itself: for whoever has been told that it is the last. */
+void nxm_deferred_free(struct nxm_allocator *allocator);
+
+#endif

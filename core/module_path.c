@@ -1,0 +1,45 @@
+/* Where NXMEM_PLUGIN's value leads: nxm_module_find_path of module.h. */
+#include "module.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "text.h"
+
+static bool try_path(const char *directory, const char *below, const char *name, char *ret_path, size_t capacity)
+{
+    struct nxm_text text;
+
+    nxm_text_init(&text, ret_path, capacity);
+    nxm_text_printf(&text, "%s/%s%s.so", directory, below, name);
+    return text.length == strlen(directory) + 1 + strlen(below) + strlen(name) + 3 && access(ret_path, F_OK) == 0;
+}
+
+int nxm_module_find_path(const char *value, const char *directory, char *ret_path, size_t capacity,
+                         struct nxm_error *ret_error)
+{
+    static const char *const places[] = { "nxmem/", "", "plugins/" };
+    struct nxm_text text;
+    char path[PATH_MAX];
+
+    if (value[0] == '\0')
+        return nxm_error_set(ret_error, NXM_EOPEN, 0, "no plugin is named (give a path or a short name)");
+    if (strchr(value, '/') != NULL && strlen(value) >= capacity)
+        return nxm_error_set(ret_error, NXM_EOPEN, 0, "the plugin's path is longer than %zu bytes", capacity - 1);
+    if (strchr(value, '/') != NULL) {
+        memcpy(ret_path, value, strlen(value) + 1);
+        return NXM_OK;
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!try_path(directory, places[i], value, path, sizeof path) || strlen(path) >= capacity)
+            continue;
+        nxm_text_init(&text, ret_path, capacity);
+        nxm_text_printf(&text, "%s", path);
+        return NXM_OK;
+    }
+    return nxm_error_set(ret_error, NXM_EOPEN, 0,
+                         "no plugin named %s: looked for nxmem/%s.so, %s.so and plugins/%s.so in %s (give a path)", value,
+                         value, value, value, directory);
+}

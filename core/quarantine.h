@@ -1,0 +1,32 @@
+/* The address spans that a plugin kept back: never refunded, never accepted from it again (nxmem spec 20.2).
+ * Owns its list, for as long as the allocator lives. Any thread; takes NXM_RANK_ALLOCATOR inside.
+ */
+#ifndef NXM_QUARANTINE_H
+#define NXM_QUARANTINE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock.h"
+
+struct nxm_span {
+    uint64_t first, last; /* inclusive */
+    struct nxm_span *next;
+};
+
+struct nxm_quarantine {
+    struct nxm_lock lock;
+    struct nxm_span *spans;
+    struct nxm_span hull; /* covers every span for which there was no memory; empty while first > last */
+    atomic_bool any;      /* spares the usual case the lock */
+};
+
+void nxm_quarantine_init(struct nxm_quarantine *quarantine);
+void nxm_quarantine_clear(struct nxm_quarantine *quarantine);
+
+/* Never fails: without memory it refuses more than it must. Zero bytes still name their address. */
+void nxm_quarantine_add(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
+bool nxm_quarantine_overlaps(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
+
+#endif

@@ -1,0 +1,208 @@
+#include "queued.h"
+
+#include <sched.h>
+#include <stddef.h>
+
+#include "mem.h"
+
+static struct nxm_queued_shard *shard_of(struct nxm_queued *queued, uint64_t id)
+{
+    return &queued->shards[id % NXM_QUEUED_SHARDS];
+}
+
+/* Ids are handed out in sequence, so what is above the shard's bits spreads evenly as it is. */
+static struct nxm_entry **bucket_of(const struct nxm_queued_shard *shard, uint64_t id)
+{
+    return &shard->buckets[(id / NXM_QUEUED_SHARDS) % shard->bucket_count];
+}
+
+static void push(struct nxm_queued_shard *shard, struct nxm_entry *entry)
+{
+    struct nxm_entry **bucket = bucket_of(shard, entry->block.id);
+
+    entry->next = *bucket;
+    *bucket = entry;
+}
+
+static struct nxm_entry **link_of(const struct nxm_queued_shard *shard, uint64_t id)
+{
+    struct nxm_entry **link = bucket_of(shard, id);
+
+    while (*link != NULL && (*link)->block.id != id)
+        link = &(*link)->next;
+    return link;
+}
+
+static void unlink_entry(struct nxm_queued_shard *shard, struct nxm_entry **link)
+{
+    *link = (*link)->next;
+    shard->count--;
+}
+
+/* --- the set ------------------------------------------------------------------------------------------ */
+
+void nxm_queued_init(struct nxm_queued *queued)
+{
+    for (unsigned i = 0; i < NXM_QUEUED_SHARDS; i++) {
+        struct nxm_queued_shard *shard = &queued->shards[i];
+
+        *shard = (struct nxm_queued_shard){ .bucket_count = NXM_QUEUED_FIRST_BUCKETS };
+        shard->buckets = shard->first_buckets;
+        nxm_lock_init(&shard->lock, NXM_RANK_ALLOCATOR);
+    }
+}
+
+static void free_list(struct nxm_entry *entry)
+{
+    for (struct nxm_entry *next; entry != NULL; entry = next) {
+        next = entry->next;
+        nxm_mem_free(entry);
+    }
+}
+
+void nxm_queued_clear(struct nxm_queued *queued)
+{
+    for (unsigned i = 0; i < NXM_QUEUED_SHARDS; i++) {
+        struct nxm_queued_shard *shard = &queued->shards[i];
+
+        for (uint64_t bucket = 0; bucket < shard->bucket_count; bucket++)
+            free_list(shard->buckets[bucket]);
+        free_list(shard->spare);
+        if (shard->buckets != shard->first_buckets)
+            nxm_mem_free(shard->buckets);
+        nxm_lock_clear(&shard->lock);
+    }
+}
+
+static void rehash(struct nxm_queued_shard *shard, struct nxm_entry **grown, uint64_t count)
+{
+    struct nxm_entry **old = shard->buckets;
+    uint64_t old_count = shard->bucket_count;
+
+    shard->buckets = grown;
+    shard->bucket_count = count;
+    for (uint64_t bucket = 0; bucket < old_count; bucket++) {
+        for (struct nxm_entry *entry = old[bucket], *next; entry != NULL; entry = next) {
+            next = entry->next;
+            push(shard, entry);
+        }
+    }
+    if (old != shard->first_buckets)
+        nxm_mem_free(old);
+}
+
+/* Chains stay short; without memory they grow long and the set goes on working. */
+static void grow_if_crowded(struct nxm_queued_shard *shard)
+{
+    uint64_t count = shard->bucket_count * 4;
+    struct nxm_entry **grown;
+
+    if (shard->count < shard->bucket_count * 4)
+        return;
+    grown = nxm_mem_new(count * sizeof(struct nxm_entry *));
+    if (grown != NULL)
+        rehash(shard, grown, count);
+}
+
+/* --- the enqueuer's side -------------------------------------------------------------------------------- */
+
+struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, block->id);
+    struct nxm_entry *entry;
+
+    nxm_lock_acquire(&shard->lock);
+    entry = shard->spare;
+    if (entry != NULL)
+        shard->spare = entry->next;
+    nxm_lock_release(&shard->lock);
+    if (entry == NULL)
+        entry = nxm_mem_new(sizeof *entry);
+    if (entry == NULL)
+        return NULL;
+    entry->block = *block;
+    entry->phase = NXM_ENTRY_ENTERING;
+    atomic_init(&entry->finished, false);
+    return entry;
+}
+
+void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
+
+    nxm_lock_acquire(&shard->lock);
+    grow_if_crowded(shard);
+    push(shard, entry);
+    shard->count++;
+    nxm_lock_release(&shard->lock);
+}
+
+void nxm_queued_recycle(struct nxm_queued *queued, struct nxm_entry *entry)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
+
+    nxm_lock_acquire(&shard->lock);
+    entry->next = shard->spare;
+    shard->spare = entry;
+    nxm_lock_release(&shard->lock);
+}
+
+/* A completion on another thread took the entry and is moving counters: a bounded stretch of our own code, in
+ * which nothing foreign runs. */
+static void await(const struct nxm_entry *entry)
+{
+    while (!atomic_load_explicit(&entry->finished, memory_order_acquire))
+        sched_yield();
+}
+
+enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *entry, bool accepted, uint64_t ticket)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
+    enum nxm_settled settled = NXM_SETTLED_COMPLETED;
+
+    nxm_lock_acquire(&shard->lock);
+    if (entry->phase == NXM_ENTRY_ENTERING && accepted) {
+        settled = NXM_SETTLED_STAYS;
+        entry->phase = NXM_ENTRY_QUEUED;
+        entry->ticket = ticket;
+    } else if (entry->phase == NXM_ENTRY_ENTERING) {
+        settled = NXM_SETTLED_WITHDRAWN;
+        unlink_entry(shard, link_of(shard, entry->block.id));
+    }
+    nxm_lock_release(&shard->lock);
+    if (settled == NXM_SETTLED_COMPLETED)
+        await(entry);
+    return settled;
+}
+
+/* --- the completion's side ------------------------------------------------------------------------------ */
+
+struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, id);
+    struct nxm_entry **link, *entry;
+
+    nxm_lock_acquire(&shard->lock);
+    link = link_of(shard, id);
+    entry = *link;
+    if (entry != NULL && entry->phase == NXM_ENTRY_QUEUED && entry->ticket != ticket)
+        entry = NULL;
+    if (entry != NULL) {
+        unlink_entry(shard, link);
+        if (entry->phase == NXM_ENTRY_ENTERING)
+            entry->phase = NXM_ENTRY_TAKEN;
+    }
+    nxm_lock_release(&shard->lock);
+    return entry;
+}
+
+void nxm_queued_finish(struct nxm_queued *queued, struct nxm_entry *entry, const struct nxm_release *release)
+{
+    /* Nobody changes the phase of an entry that has been taken. */
+    if (entry->phase == NXM_ENTRY_QUEUED) {
+        nxm_queued_recycle(queued, entry);
+        return;
+    }
+    entry->release = *release;
+    atomic_store_explicit(&entry->finished, true, memory_order_release);
+}

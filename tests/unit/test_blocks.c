@@ -1,0 +1,688 @@
+/* core/blocks: the live-block table against a plain array, against planned failures, and by many threads. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/blocks.h"
+#include "core/mem.h"
+#include "core/result.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+
+static int table_new(void **state)
+{
+    return nxm_blocks_new((struct nxm_blocks **)state);
+}
+
+static int table_free(void **state)
+{
+    nxm_blocks_free(*state);
+    return 0;
+}
+
+static struct nxm_block make(uint64_t address, uint64_t bytes)
+{
+    return (struct nxm_block){ .address = address, .bytes = bytes, .id = nxm_block_next_id(), .device = 0,
+                               .class_ = NXM_CLASS_DEVICE, .state = NXM_BLOCK_LIVE };
+}
+
+static struct nxm_class_totals totals_of(struct nxm_blocks *table, enum nxm_class class_)
+{
+    struct nxm_class_totals totals;
+
+    nxm_blocks_totals(table, class_, &totals);
+    return totals;
+}
+
+static void a_found_record_is_the_inserted_one_in_every_field(void **state)
+{
+    struct nxm_block block = { .address = BASE, .bytes = 300, .align = 512, .id = nxm_block_next_id(), .context = 5, .tag = 6,
+                               .stack = 7, .device = 1, .api = 9, .class_ = NXM_CLASS_POOL, .state = NXM_BLOCK_WAITING, .flags = 11 };
+    struct nxm_block found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_OK);
+    assert_memory_equal(&found, &block, sizeof block);
+}
+
+static void find_is_exact_and_containing_is_not(void **state)
+{
+    struct nxm_block block = make(BASE, 4096), found = { .id = 99 };
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_find(*state, BASE + 1, &found), NXM_ENOENT);
+    assert_int_equal(found.id, 99);
+    assert_int_equal(nxm_blocks_containing(*state, BASE, &found), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 4095, &found), NXM_OK);
+    assert_int_equal(found.id, block.id);
+    found.id = 99;
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 4096, &found), NXM_ENOENT);
+    assert_int_equal(nxm_blocks_containing(*state, BASE - 1, &found), NXM_ENOENT);
+    assert_int_equal(found.id, 99);
+}
+
+static void of_nested_blocks_the_innermost_contains(void **state)
+{
+    struct nxm_block outer = make(BASE, 1 << 20), inner = make(BASE + 4096, 4096), found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &outer), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &inner), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 5000, &found), NXM_OK);
+    assert_int_equal(found.id, inner.id);
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 9000, &found), NXM_OK);
+    assert_int_equal(found.id, outer.id);
+}
+
+static void a_block_at_the_end_of_the_address_space_contains_its_last_byte(void **state)
+{
+    struct nxm_block block = make(UINT64_MAX - 4095, 4096), endless = make(UINT64_MAX - 65535, UINT64_MAX), found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, UINT64_MAX, &found), NXM_OK);
+    assert_int_equal(found.id, block.id);
+    assert_int_equal(nxm_blocks_insert(*state, &endless), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, UINT64_MAX - 5000, &found), NXM_OK);
+    assert_int_equal(found.id, endless.id);
+}
+
+static void a_removed_block_contains_nothing(void **state)
+{
+    struct nxm_block block = make(BASE, 4096), found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_remove(*state, BASE, block.id), NXM_OK);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_ENOENT);
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 1, &found), NXM_ENOENT);
+}
+
+static void an_empty_block_is_found_by_its_address_only(void **state)
+{
+    struct nxm_block block = make(BASE, 0), found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, BASE, &found), NXM_OK);
+    assert_int_equal(nxm_blocks_containing(*state, BASE + 1, &found), NXM_ENOENT);
+}
+
+static void inserting_over_a_live_or_waiting_record_is_refused(void **state)
+{
+    struct nxm_block first = make(BASE, 100), second = make(BASE, 200), found;
+
+    assert_int_equal(nxm_blocks_insert(*state, &first), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &second), NXM_EEXIST);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &second), NXM_EEXIST);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_OK);
+    assert_int_equal(found.id, first.id);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, 100);
+}
+
+static void a_releasing_record_is_replaced_and_its_late_remover_finds_nothing(void **state)
+{
+    struct nxm_block first = make(BASE, 100), second = make(BASE, 200), found;
+
+    second.class_ = NXM_CLASS_POOL;
+    assert_int_equal(nxm_blocks_insert(*state, &first), NXM_OK);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &second), NXM_OK);
+    assert_int_equal(nxm_blocks_remove(*state, BASE, first.id), NXM_ENOENT);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_OK);
+    assert_int_equal(found.id, second.id);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, 0);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, 0);
+    assert_int_equal(totals_of(*state, NXM_CLASS_POOL).live_bytes, 200);
+}
+
+static void a_claim_tells_the_loser_the_state_it_met(void **state)
+{
+    struct nxm_block block = make(BASE, 100), met = { 0 };
+
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &met), NXM_ENOENT);
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, &met), NXM_OK);
+    assert_int_equal(met.state, NXM_BLOCK_LIVE);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &met), NXM_EBUSY);
+    assert_int_equal(met.state, NXM_BLOCK_WAITING);
+    assert_int_equal(met.id, block.id);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING, &met), NXM_OK);
+    assert_int_equal(met.state, NXM_BLOCK_WAITING);
+}
+
+static void a_claim_by_id_leaves_another_block_at_that_address_alone(void **state)
+{
+    struct nxm_block block = make(BASE, 100), met = { .id = 99 };
+
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, block.id + 1000, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &met), NXM_ENOENT);
+    assert_int_equal(met.id, 99);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &met), NXM_OK);
+    assert_int_equal(met.state, NXM_BLOCK_LIVE);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL), NXM_OK);
+}
+
+static void a_record_without_id_state_or_class_is_refused(void **state)
+{
+    struct nxm_block block = make(BASE, 1), found;
+
+    block.id = 0;
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_EINVAL);
+    block = make(BASE, 1);
+    block.state = 0;
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_EINVAL);
+    block.state = NXM_BLOCK_LIVE | NXM_BLOCK_WAITING;
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_EINVAL);
+    block = make(BASE, 1);
+    block.class_ = NXM_CLASS_COUNT;
+    assert_int_equal(nxm_blocks_insert(*state, &block), NXM_EINVAL);
+    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_ENOENT);
+}
+
+static void ids_are_never_zero_and_never_repeat(void **state)
+{
+    uint64_t last = nxm_block_next_id();
+
+    (void)state;
+    assert_int_not_equal(last, 0);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t next = nxm_block_next_id();
+
+        assert_true(next > last);
+        last = next;
+    }
+}
+
+static void totals_keep_live_peak_and_ever_apart_per_class(void **state)
+{
+    struct nxm_block a = make(BASE, 100), b = make(BASE + 4096, 50), c = make(BASE + 8192, 10);
+    struct nxm_class_totals totals;
+
+    c.class_ = NXM_CLASS_MANAGED;
+    assert_int_equal(nxm_blocks_insert(*state, &a), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &b), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(*state, &c), NXM_OK);
+    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL), NXM_OK);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, 150); /* RELEASING still counts */
+    assert_int_equal(nxm_blocks_remove(*state, BASE, a.id), NXM_OK);
+    a.id = nxm_block_next_id();
+    a.bytes = 20;
+    assert_int_equal(nxm_blocks_insert(*state, &a), NXM_OK);
+    totals = totals_of(*state, NXM_CLASS_DEVICE);
+    assert_int_equal(totals.live_blocks, 2);
+    assert_int_equal(totals.live_bytes, 70);
+    assert_int_equal(totals.peak_bytes, 150);
+    assert_int_equal(totals.ever_blocks, 3);
+    assert_int_equal(totals.ever_bytes, 170);
+    totals = totals_of(*state, NXM_CLASS_MANAGED);
+    assert_int_equal(totals.live_bytes, 10);
+    assert_int_equal(totals.peak_bytes, 10);
+}
+
+/* --- against a model --------------------------------------------------------------------------------- */
+
+#define SPOTS 700
+
+struct model {
+    struct nxm_block blocks[SPOTS]; /* id 0: nothing there */
+    struct nxm_class_totals totals[NXM_CLASS_COUNT];
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+static uint64_t spot_address(size_t spot)
+{
+    return BASE + spot * 512;
+}
+
+static void model_leave(struct model *model, size_t spot)
+{
+    struct nxm_class_totals *totals = &model->totals[model->blocks[spot].class_];
+
+    totals->live_blocks--;
+    totals->live_bytes -= model->blocks[spot].bytes;
+}
+
+static void model_insert(struct model *model, struct nxm_blocks *table, size_t spot, uint64_t random)
+{
+    struct nxm_block block = make(spot_address(spot), 1 + random % 512), *there = &model->blocks[spot];
+    int expected = there->id != 0 && there->state != NXM_BLOCK_RELEASING ? NXM_EEXIST : NXM_OK;
+    struct nxm_class_totals *totals;
+
+    block.class_ = (uint8_t)(random / 512 % NXM_CLASS_COUNT);
+    assert_int_equal(nxm_blocks_insert(table, &block), expected);
+    if (expected != NXM_OK)
+        return;
+    if (there->id != 0)
+        model_leave(model, spot);
+    *there = block;
+    totals = &model->totals[block.class_];
+    totals->live_blocks++;
+    totals->ever_blocks++;
+    totals->live_bytes += block.bytes;
+    totals->ever_bytes += block.bytes;
+    if (totals->live_bytes > totals->peak_bytes)
+        totals->peak_bytes = totals->live_bytes;
+}
+
+static void model_claim(struct model *model, struct nxm_blocks *table, size_t spot, uint64_t random)
+{
+    static const enum nxm_block_state targets[] = { NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING };
+    struct nxm_block *there = &model->blocks[spot], met;
+    unsigned from = (unsigned)(random % 8);
+    enum nxm_block_state to = targets[random / 8 % 3];
+    int expected = there->id == 0 ? NXM_ENOENT : (there->state & from) != 0 ? NXM_OK : NXM_EBUSY;
+
+    assert_int_equal(nxm_blocks_claim(table, spot_address(spot), 0, from, to, &met), expected);
+    if (expected != NXM_ENOENT)
+        assert_memory_equal(&met, there, sizeof met);
+    if (expected == NXM_OK)
+        there->state = (uint8_t)to;
+}
+
+static void model_remove(struct model *model, struct nxm_blocks *table, size_t spot, uint64_t random)
+{
+    struct nxm_block *there = &model->blocks[spot];
+    uint64_t id = random % 4 == 0 ? there->id + 1 : there->id;
+    int expected = there->id != 0 && id == there->id ? NXM_OK : NXM_ENOENT;
+
+    assert_int_equal(nxm_blocks_remove(table, spot_address(spot), id), expected);
+    if (expected == NXM_OK) {
+        model_leave(model, spot);
+        there->id = 0;
+    }
+}
+
+static void model_look(struct model *model, struct nxm_blocks *table, size_t spot, uint64_t random)
+{
+    const struct nxm_block *there = &model->blocks[spot];
+    uint64_t inside = random % 512;
+    struct nxm_block found;
+
+    assert_int_equal(nxm_blocks_find(table, spot_address(spot), &found), there->id == 0 ? NXM_ENOENT : NXM_OK);
+    assert_int_equal(nxm_blocks_containing(table, spot_address(spot) + inside, &found),
+                     there->id != 0 && inside < there->bytes ? NXM_OK : NXM_ENOENT);
+    if (there->id != 0 && inside < there->bytes)
+        assert_memory_equal(&found, there, sizeof found);
+}
+
+static bool visit_model(void *argument, const struct nxm_block *block)
+{
+    struct model *model = argument;
+    size_t spot = (size_t)(block->address - BASE) / 512;
+
+    assert_true(spot < SPOTS);
+    assert_memory_equal(block, &model->blocks[spot], sizeof *block);
+    model->blocks[spot].id = 0; /* seen: a second visit would differ */
+    return true;
+}
+
+static void random_operations_agree_with_a_plain_array(void **state)
+{
+    static struct model model;
+    uint64_t seed = 0x9E3779B97F4A7C15;
+
+    memset(&model, 0, sizeof model);
+    for (int i = 0; i < 60000; i++) {
+        size_t spot = next_random(&seed) % SPOTS;
+        uint64_t random = next_random(&seed) >> 8;
+
+        switch (next_random(&seed) % 8) {
+        case 0: case 1: case 2:
+            model_insert(&model, *state, spot, random);
+            break;
+        case 3: case 4:
+            model_claim(&model, *state, spot, random);
+            break;
+        case 5: case 6:
+            model_remove(&model, *state, spot, random);
+            break;
+        default:
+            model_look(&model, *state, spot, random);
+            break;
+        }
+    }
+    for (int class_ = 0; class_ < NXM_CLASS_COUNT; class_++) {
+        struct nxm_class_totals totals = totals_of(*state, (enum nxm_class)class_);
+
+        assert_memory_equal(&totals, &model.totals[class_], sizeof totals);
+    }
+    nxm_blocks_each(*state, visit_model, &model);
+    for (size_t spot = 0; spot < SPOTS; spot++)
+        assert_int_equal(model.blocks[spot].id, 0);
+}
+
+/* --- growth ------------------------------------------------------------------------------------------ */
+
+#define MANY 200000u
+
+static void a_hundred_thousands_are_found_again_after_growth(void **state)
+{
+    struct nxm_block found;
+    uint64_t first = 0;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        struct nxm_block block = make(BASE + i * UINT64_C(512), 512);
+
+        first = i == 0 ? block.id : first;
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_int_equal(nxm_blocks_find(*state, BASE + i * UINT64_C(512), &found), NXM_OK);
+        assert_int_equal(found.id, first + i);
+    }
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, MANY);
+}
+
+/* Every request of a growing table fails once: the insert says so, changes nothing, and works the next time. */
+static void a_failed_growth_leaves_the_table_as_it_was(void **state)
+{
+    unsigned failures = 0;
+
+    for (unsigned i = 0; i < 20000; i++) {
+        struct nxm_block block = make(BASE + i * UINT64_C(512), 512), found;
+        int result;
+
+        nxm_mem_fail_at(1);
+        result = nxm_blocks_insert(*state, &block);
+        nxm_mem_fail_at(0);
+        if (result == NXM_ENOMEM) {
+            failures++;
+            assert_int_equal(nxm_blocks_find(*state, block.address, &found), NXM_ENOENT);
+            assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, i);
+            assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).ever_bytes, i * UINT64_C(512));
+            result = nxm_blocks_insert(*state, &block);
+        }
+        assert_int_equal(result, NXM_OK);
+    }
+    assert_true(failures >= 64); /* each shard at least once */
+    for (unsigned i = 0; i < 20000; i++) {
+        struct nxm_block found;
+
+        assert_int_equal(nxm_blocks_find(*state, BASE + i * UINT64_C(512), &found), NXM_OK);
+    }
+}
+
+static void a_table_that_cannot_be_made_is_enomem(void **state)
+{
+    struct nxm_blocks *table = NULL;
+
+    (void)state;
+    nxm_mem_fail_at(1);
+    assert_int_equal(nxm_blocks_new(&table), NXM_ENOMEM);
+    assert_null(table);
+    nxm_blocks_free(NULL);
+}
+
+static void recycled_records_cost_no_new_memory(void **state)
+{
+    for (unsigned i = 0; i < 5000; i++) {
+        struct nxm_block block = make(BASE, 512);
+
+        if (i == 1)
+            nxm_mem_fail_at(1);
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+        assert_int_equal(nxm_blocks_remove(*state, BASE, block.id), NXM_OK);
+    }
+    nxm_mem_fail_at(0);
+}
+
+/* --- walking ----------------------------------------------------------------------------------------- */
+
+#define WALKED 3000u
+
+struct walk {
+    struct nxm_blocks *table;
+    unsigned char seen[WALKED];
+    unsigned visits;
+    unsigned inserted;
+};
+
+static bool visit_and_grow(void *argument, const struct nxm_block *block)
+{
+    struct walk *walk = argument;
+    uint64_t number = (block->address - BASE) / 512;
+
+    if (number >= WALKED)
+        return true;
+    walk->seen[number]++;
+    for (int i = 0; i < 8; i++) { /* takes the shard's lock: the walk must not hold it */
+        struct nxm_block more = make(BASE + (WALKED + walk->inserted++) * UINT64_C(512), 1);
+
+        assert_int_equal(nxm_blocks_insert(walk->table, &more), NXM_OK);
+    }
+    return true;
+}
+
+static void a_walk_sees_each_lasting_record_once_while_the_table_grows(void **state)
+{
+    static struct walk walk;
+
+    memset(&walk, 0, sizeof walk);
+    walk.table = *state;
+    for (unsigned i = 0; i < WALKED; i++) {
+        struct nxm_block block = make(BASE + i * UINT64_C(512), 1);
+
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    }
+    nxm_blocks_each(*state, visit_and_grow, &walk);
+    for (unsigned i = 0; i < WALKED; i++)
+        assert_int_equal(walk.seen[i], 1);
+}
+
+static bool visit_and_remove(void *argument, const struct nxm_block *block)
+{
+    struct walk *walk = argument;
+
+    walk->visits++;
+    assert_int_equal(nxm_blocks_remove(walk->table, block->address, block->id), NXM_OK);
+    return walk->visits < 100;
+}
+
+static void a_walk_may_remove_what_it_visits_and_stops_when_told(void **state)
+{
+    static struct walk walk;
+
+    memset(&walk, 0, sizeof walk);
+    walk.table = *state;
+    for (unsigned i = 0; i < 150; i++) {
+        struct nxm_block block = make(BASE + i * UINT64_C(512), 1);
+
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    }
+    nxm_blocks_each(*state, visit_and_remove, &walk);
+    assert_int_equal(walk.visits, 100);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, 50);
+}
+
+/* --- many threads ------------------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define ROUNDS 8000u
+#define CONTESTED 24u
+#define IDS (THREADS * ROUNDS * 2u)
+
+static struct {
+    struct nxm_blocks *table;
+    uint64_t first_id;
+    atomic_uchar born[IDS], ended[IDS];
+    atomic_ulong inserted, won;
+} contest;
+
+static size_t id_index(uint64_t id)
+{
+    assert_true(id >= contest.first_id && id - contest.first_id < IDS);
+    return (size_t)(id - contest.first_id);
+}
+
+/* One winner ends each id; sometimes it removes late, after somebody else reused the address. */
+static void contest_end(uint64_t address, uint64_t *seed)
+{
+    struct nxm_block met;
+
+    if (nxm_blocks_claim(contest.table, address, 0, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING, &met) != NXM_OK)
+        return;
+    atomic_fetch_add(&contest.won, 1);
+    assert_int_equal(atomic_fetch_add(&contest.ended[id_index(met.id)], 1), 0);
+    if (next_random(seed) % 4 == 0) {
+        struct nxm_block again = make(address, 64);
+
+        if (nxm_blocks_insert(contest.table, &again) == NXM_OK) {
+            atomic_fetch_add(&contest.born[id_index(again.id)], 1);
+            atomic_fetch_add(&contest.inserted, 1);
+        }
+    }
+    (void)nxm_blocks_remove(contest.table, address, met.id);
+}
+
+static void *contest_run(void *argument)
+{
+    uint64_t seed = (uintptr_t)argument * UINT64_C(0x9E3779B97F4A7C15) + 1;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t address = BASE + next_random(&seed) % CONTESTED * 512;
+        struct nxm_block block = make(address, 64), met;
+
+        switch (next_random(&seed) % 4) {
+        case 0:
+            contest_end(address, &seed);
+            break;
+        case 1:
+            (void)nxm_blocks_claim(contest.table, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, &met);
+            break;
+        case 2:
+            if (nxm_blocks_containing(contest.table, address + 32, &met) == NXM_OK)
+                assert_int_equal(met.address, address);
+            break;
+        default:
+            if (nxm_blocks_insert(contest.table, &block) == NXM_OK) {
+                atomic_fetch_add(&contest.born[id_index(block.id)], 1);
+                atomic_fetch_add(&contest.inserted, 1);
+            }
+            break;
+        }
+    }
+    return NULL;
+}
+
+static bool visit_survivor(void *argument, const struct nxm_block *block)
+{
+    (void)argument;
+    assert_int_not_equal(block->state, NXM_BLOCK_RELEASING);
+    assert_int_equal(atomic_load(&contest.ended[id_index(block->id)]), 0);
+    atomic_store(&contest.ended[id_index(block->id)], 1);
+    return true;
+}
+
+static void threads_that_recycle_addresses_have_one_winner_and_lose_no_record(void **state)
+{
+    pthread_t threads[THREADS];
+
+    memset(&contest, 0, sizeof contest);
+    contest.table = *state;
+    contest.first_id = nxm_block_next_id();
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, contest_run, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(atomic_load(&contest.won) > 0);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, contest.inserted - contest.won);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, (contest.inserted - contest.won) * 64);
+    nxm_blocks_each(*state, visit_survivor, NULL);
+    for (size_t i = 0; i < IDS; i++)
+        assert_int_equal(atomic_load(&contest.born[i]), atomic_load(&contest.ended[i]));
+}
+
+static struct {
+    struct nxm_blocks *table;
+    atomic_bool stop;
+} reading;
+
+static void *look_for_the_lasting(void *unused)
+{
+    struct nxm_block found;
+
+    while (!atomic_load(&reading.stop)) {
+        for (uint64_t i = 0; i < 16; i++) {
+            assert_int_equal(nxm_blocks_find(reading.table, BASE + i * 512, &found), NXM_OK);
+            assert_int_equal(nxm_blocks_containing(reading.table, BASE + i * 512 + 100, &found), NXM_OK);
+            assert_int_equal(found.address, BASE + i * 512);
+        }
+    }
+    return unused;
+}
+
+static void lasting_blocks_stay_findable_while_the_table_grows(void **state)
+{
+    pthread_t reader;
+
+    reading.table = *state;
+    atomic_store(&reading.stop, false);
+    for (uint64_t i = 0; i < 16; i++) {
+        struct nxm_block block = make(BASE + i * 512, 512);
+
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    }
+    assert_int_equal(pthread_create(&reader, NULL, look_for_the_lasting, NULL), 0);
+    for (uint64_t i = 16; i < 80000; i++) {
+        struct nxm_block block = make(BASE + i * 512, 1);
+
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+    }
+    atomic_store(&reading.stop, true);
+    assert_int_equal(pthread_join(reader, NULL), 0);
+}
+
+static void classes_have_their_words_and_their_leak_mark(void **state)
+{
+    (void)state;
+    assert_string_equal(nxm_class_words(NXM_CLASS_DEVICE), "device");
+    assert_true(nxm_class_is_leak(NXM_CLASS_DEVICE));
+    assert_false(nxm_class_is_leak(NXM_CLASS_VMM_RESERVED));
+    for (int class_ = 0; class_ < NXM_CLASS_COUNT; class_++)
+        assert_non_null(nxm_class_words((enum nxm_class)class_));
+}
+
+#define with_table(test) cmocka_unit_test_setup_teardown(test, table_new, table_free)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_table(a_found_record_is_the_inserted_one_in_every_field),
+        with_table(find_is_exact_and_containing_is_not),
+        with_table(of_nested_blocks_the_innermost_contains),
+        with_table(a_block_at_the_end_of_the_address_space_contains_its_last_byte),
+        with_table(a_removed_block_contains_nothing),
+        with_table(an_empty_block_is_found_by_its_address_only),
+        with_table(inserting_over_a_live_or_waiting_record_is_refused),
+        with_table(a_releasing_record_is_replaced_and_its_late_remover_finds_nothing),
+        with_table(a_claim_tells_the_loser_the_state_it_met),
+        with_table(a_claim_by_id_leaves_another_block_at_that_address_alone),
+        with_table(a_record_without_id_state_or_class_is_refused),
+        with_table(totals_keep_live_peak_and_ever_apart_per_class),
+        with_table(random_operations_agree_with_a_plain_array),
+        with_table(a_hundred_thousands_are_found_again_after_growth),
+        with_table(a_failed_growth_leaves_the_table_as_it_was),
+        with_table(recycled_records_cost_no_new_memory),
+        with_table(a_walk_sees_each_lasting_record_once_while_the_table_grows),
+        with_table(a_walk_may_remove_what_it_visits_and_stops_when_told),
+        with_table(threads_that_recycle_addresses_have_one_winner_and_lose_no_record),
+        with_table(lasting_blocks_stay_findable_while_the_table_grows),
+        cmocka_unit_test(a_table_that_cannot_be_made_is_enomem),
+        cmocka_unit_test(ids_are_never_zero_and_never_repeat),
+        cmocka_unit_test(classes_have_their_words_and_their_leak_mark),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

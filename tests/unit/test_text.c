@@ -1,0 +1,284 @@
+/* core/text: formatting without libc's. What printf also knows is compared with snprintf. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/text.h"
+
+#define same_as_printf(...) \
+    do { \
+        char ours[256], theirs[256]; \
+        struct nxm_text text; \
+        nxm_text_init(&text, ours, sizeof ours); \
+        nxm_text_printf(&text, __VA_ARGS__); \
+        assert_int_equal(snprintf(theirs, sizeof theirs, __VA_ARGS__), (int)text.length); \
+        assert_string_equal(ours, theirs); \
+    } while (0)
+
+static void numbers_come_out_as_printf_writes_them(void **state)
+{
+    (void)state;
+    same_as_printf("%d %d %d %d", 0, 1, INT_MAX, INT_MIN);
+    same_as_printf("%u %u", 0u, UINT_MAX);
+    same_as_printf("%x %x", 0u, 0xdeadBEEFu);
+    same_as_printf("%ld %lld %lu %llu", LONG_MIN, LLONG_MIN, ULONG_MAX, ULLONG_MAX);
+    same_as_printf("%zu %zd %zx", SIZE_MAX, (ssize_t)-5, (size_t)255);
+    same_as_printf("%ju %jd %jx", UINTMAX_MAX, INTMAX_MIN, UINTMAX_MAX);
+    same_as_printf("%p", (void *)0x1234abcd);
+}
+
+static void widths_and_flags_come_out_as_printf_writes_them(void **state)
+{
+    (void)state;
+    same_as_printf("[%8d][%-8d][%08d][%8u][%-8u][%016llx]", -42, -42, -42, 42u, 42u, 0xabcull);
+    same_as_printf("[%1d][%01d][%2x]", 12345, -12345, 0xfffu);
+    same_as_printf("[%10s][%-10s][%3s]", "right", "left", "longer than three");
+    same_as_printf("[%4c][%-4c]", 'a', 'b');
+    same_as_printf("[%40llu][%-40llu][%040llu]", ULLONG_MAX, ULLONG_MAX, ULLONG_MAX);
+    same_as_printf("[%20p][%-20p]", (void *)0x10, (void *)0x20);
+}
+
+static void strings_and_precision_come_out_as_printf_writes_them(void **state)
+{
+    const char exact[3] = { 'a', 'b', 'c' }; /* no NUL: reading a fourth byte would be a fault */
+
+    (void)state;
+    same_as_printf("%s|%s|", "", "text");
+    same_as_printf("%.*s|%.*s|%.*s", 3, exact, 0, "gone", -1, "whole");
+    same_as_printf("[%5.*s]", 2, "abc");
+    same_as_printf("100%% of %c", 'x');
+}
+
+static void a_null_string_is_named(void **state)
+{
+    char buffer[32];
+    struct nxm_text text;
+    const char *volatile nothing = NULL;
+
+    (void)state;
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_printf(&text, "%s", nothing);
+    assert_string_equal(buffer, "(null)");
+}
+
+static void an_unknown_conversion_and_all_behind_it_is_copied(void **state)
+{
+    char buffer[64];
+    struct nxm_text text;
+    const char *volatile format = "%d %f %s %";
+
+    (void)state;
+    nxm_text_init(&text, buffer, sizeof buffer);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+    nxm_text_printf(&text, format, 7, 1.5, "never read");
+#pragma GCC diagnostic pop
+    assert_string_equal(buffer, "7 %f %s %");
+}
+
+static void a_lone_percent_at_the_end_is_copied(void **state)
+{
+    static const char *const endings[] = { "%", "%5", "%-", "%l", "%ll", "%z", "%.*", "%." };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t length = strlen(endings[i]);
+        char buffer[16], *format = malloc(length + 1); /* exact: one byte too many is seen */
+        struct nxm_text text;
+        const char *volatile hidden = format;
+
+        assert_non_null(format);
+        memcpy(format, endings[i], length + 1);
+        nxm_text_init(&text, buffer, sizeof buffer);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-security"
+        nxm_text_printf(&text, hidden, 1, 2);
+#pragma GCC diagnostic pop
+        assert_string_equal(buffer, endings[i]);
+        free(format);
+    }
+}
+
+static void every_capacity_is_respected_and_keeps_the_nul(void **state)
+{
+    char whole[128];
+    struct nxm_text text;
+
+    (void)state;
+    nxm_text_init(&text, whole, sizeof whole);
+    nxm_text_printf(&text, "%s %08d %-9u| %p %llx", "abcdef", -77, 5u, (void *)0x7f001234, 0xffffffffffull);
+    for (size_t capacity = 1; capacity <= text.length + 1; capacity++) {
+        char *exact = malloc(capacity); /* a sanitizer sees one byte too many */
+        struct nxm_text cut;
+
+        assert_non_null(exact);
+        nxm_text_init(&cut, exact, capacity);
+        nxm_text_printf(&cut, "%s %08d %-9u| %p %llx", "abcdef", -77, 5u, (void *)0x7f001234, 0xffffffffffull);
+        assert_int_equal(cut.length, capacity - 1);
+        assert_int_equal(strlen(exact), capacity - 1);
+        assert_memory_equal(exact, whole, capacity - 1);
+        free(exact);
+    }
+}
+
+static void appending_continues_where_the_last_call_ended(void **state)
+{
+    char buffer[16];
+    struct nxm_text text;
+
+    (void)state;
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_printf(&text, "%d,", 1);
+    nxm_text_printf(&text, "%d", 2);
+    assert_string_equal(buffer, "1,2");
+    assert_int_equal(text.length, 3);
+}
+
+static void assert_bytes(uint64_t bytes, const char *expected)
+{
+    char buffer[32];
+    struct nxm_text text;
+
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_bytes(&text, bytes);
+    assert_string_equal(buffer, expected);
+}
+
+static void bytes_are_exact_for_whole_units_and_have_two_decimals_else(void **state)
+{
+    (void)state;
+    assert_bytes(0, "0 B");
+    assert_bytes(512, "512 B");
+    assert_bytes(1023, "1023 B");
+    assert_bytes(1024, "1 KiB");
+    assert_bytes(1025, "1.00 KiB");
+    assert_bytes(1536, "1.50 KiB");
+    assert_bytes(64 << 10, "64 KiB");
+    assert_bytes((1 << 20) + (1 << 19), "1.50 MiB");
+    assert_bytes(UINT64_C(5) << 30, "5 GiB");
+    assert_bytes(UINT64_C(1) << 60, "1 EiB");
+    assert_bytes(UINT64_C(3) << 59, "1.50 EiB");
+}
+
+static void bytes_that_round_up_to_1024_take_the_next_unit(void **state)
+{
+    (void)state;
+    assert_bytes((1 << 20) - 1, "1.00 MiB");
+    assert_bytes((UINT64_C(1) << 40) - 1, "1.00 TiB");
+    assert_bytes(UINT64_MAX, "16.00 EiB");
+    assert_bytes(2047, "2.00 KiB");
+    assert_bytes(1029, "1.00 KiB");
+    assert_bytes(1030, "1.01 KiB");
+}
+
+static void assert_json(const char *s, const char *expected)
+{
+    char buffer[128];
+    struct nxm_text text;
+
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_json(&text, s);
+    assert_string_equal(buffer, expected);
+}
+
+static void json_escapes_what_json_must_not_contain(void **state)
+{
+    (void)state;
+    assert_json("plain /path", "plain /path");
+    assert_json("\"quoted\\\"", "\\\"quoted\\\\\\\"");
+    assert_json("\b\f\n\r\t", "\\b\\f\\n\\r\\t");
+    assert_json("\x01\x1f", "\\u0001\\u001f");
+    assert_json(NULL, "");
+}
+
+static void json_keeps_utf8_and_replaces_what_is_not(void **state)
+{
+    (void)state;
+    assert_json("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    assert_json("a\xff" "b", "a\\ufffdb");
+    assert_json("\xc3", "\\ufffd");
+    assert_json("\xe2\x82", "\\ufffd\\ufffd");
+    assert_json("\xc0\x80", "\\ufffd\\ufffd");
+    assert_json("\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd");
+}
+
+static void json_is_cut_between_characters_only(void **state)
+{
+    char buffer[5];
+    struct nxm_text text;
+
+    (void)state;
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_json(&text, "abc\n");
+    assert_string_equal(buffer, "abc");
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_json(&text, "ab\xe2\x82\xac");
+    assert_string_equal(buffer, "ab");
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_json(&text, "ab\x01z");
+    assert_string_equal(buffer, "ab");
+}
+
+static void utf8_accepts_the_well_formed_and_nothing_else(void **state)
+{
+    (void)state;
+    assert_int_equal(nxm_text_utf8("a", 1), 1);
+    assert_int_equal(nxm_text_utf8("\xc2\x80", 2), 2);
+    assert_int_equal(nxm_text_utf8("\xe0\xa0\x80", 3), 3);
+    assert_int_equal(nxm_text_utf8("\xed\x9f\xbf", 3), 3);
+    assert_int_equal(nxm_text_utf8("\xf0\x90\x80\x80", 4), 4);
+    assert_int_equal(nxm_text_utf8("\xf4\x8f\xbf\xbf", 4), 4);
+    assert_int_equal(nxm_text_utf8("", 0), 0);
+    assert_int_equal(nxm_text_utf8("\x80", 1), 0);
+    assert_int_equal(nxm_text_utf8("\xc1\xbf", 2), 0);
+    assert_int_equal(nxm_text_utf8("\xe0\x9f\xbf", 3), 0);
+    assert_int_equal(nxm_text_utf8("\xed\xa0\x80", 3), 0);
+    assert_int_equal(nxm_text_utf8("\xf0\x8f\xbf\xbf", 4), 0);
+    assert_int_equal(nxm_text_utf8("\xf4\x90\x80\x80", 4), 0);
+    assert_int_equal(nxm_text_utf8("\xf5\x80\x80\x80", 4), 0);
+    assert_int_equal(nxm_text_utf8("\xe2\x82\x28", 3), 0);
+}
+
+static void utf8_never_reads_beyond_the_length(void **state)
+{
+    (void)state;
+    for (size_t length = 1; length < 4; length++) {
+        char *exact = malloc(length);
+
+        assert_non_null(exact);
+        memcpy(exact, "\xf0\x9f\x98\x80", length);
+        assert_int_equal(nxm_text_utf8(exact, length), 0);
+        free(exact);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_come_out_as_printf_writes_them),
+        cmocka_unit_test(widths_and_flags_come_out_as_printf_writes_them),
+        cmocka_unit_test(strings_and_precision_come_out_as_printf_writes_them),
+        cmocka_unit_test(a_null_string_is_named),
+        cmocka_unit_test(an_unknown_conversion_and_all_behind_it_is_copied),
+        cmocka_unit_test(a_lone_percent_at_the_end_is_copied),
+        cmocka_unit_test(every_capacity_is_respected_and_keeps_the_nul),
+        cmocka_unit_test(appending_continues_where_the_last_call_ended),
+        cmocka_unit_test(bytes_are_exact_for_whole_units_and_have_two_decimals_else),
+        cmocka_unit_test(bytes_that_round_up_to_1024_take_the_next_unit),
+        cmocka_unit_test(json_escapes_what_json_must_not_contain),
+        cmocka_unit_test(json_keeps_utf8_and_replaces_what_is_not),
+        cmocka_unit_test(json_is_cut_between_characters_only),
+        cmocka_unit_test(utf8_accepts_the_well_formed_and_nothing_else),
+        cmocka_unit_test(utf8_never_reads_beyond_the_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
