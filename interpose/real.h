@@ -1,9 +1,9 @@
 /* The functions a hook stands in front of. Owns the table of real addresses; filled once per library, then
- * read without locks by any thread.
+ * read without locks by any thread. The driver is pinned then (RTLD_NODELETE): pointers into it have been handed out.
  *
  * Driver: one libcuda in a process, so real_X is a field of one table. Runtime: several may be loaded
  * (12 and 13, beside hidden static ones that never reach us), so the real function is found for the
- * caller (see driver-resolution notes in docs/architecture.md).
+ * caller (runtime.h).
  */
 #ifndef NXM_REAL_H
 #define NXM_REAL_H
@@ -11,10 +11,7 @@
 #include <stdbool.h>
 
 #include "cuda_types.h"
-
-typedef CUresult cuGetProcAddress_v11030(const char *symbol, void **pfn, int version, cuuint64_t flags);
-typedef CUresult cuGetProcAddress_v12000(const char *symbol, void **pfn, int version, cuuint64_t flags,
-                                         CUdriverProcAddressQueryResult *status);
+#include "label.h"
 
 /* Entry points that the shim itself calls and does not hook. */
 #define NXM_REAL_EXTRA(X) \
@@ -39,5 +36,9 @@ extern struct nxm_real nxm_real;
 /* Makes nxm_real valid if libcuda is loaded (never loads it). Idempotent, cheap when already done; every
  * driver hook calls it first. false: no libcuda in this process. */
 bool nxm_real_ready(void);
+
+/* Whether `address` is the real function of that row (a DRIVER row). A driver that nobody named
+ * libcuda is adopted here: an object that answers to a driver's name, and has the others, is one. */
+bool nxm_real_is(enum nxm_api api, const void *address);
 
 #endif

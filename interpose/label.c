@@ -1,0 +1,34 @@
+#include "label.h"
+
+const char *const nxm_api_names[NXM_API_COUNT] = {
+    [NXM_API_UNKNOWN] = "unknown",
+#define DRIVER(symbol, like, class_) [NXM_API_##symbol] = #symbol,
+#define RUNTIME(symbol, like, class_) [NXM_API_##symbol] = #symbol,
+#include "cuda_api.def"
+};
+
+/* Four bytes of static TLS: small enough for the surplus that glibc keeps for late dlopen, and free of
+ * __tls_get_addr, which allocates on a thread's first touch (an allocator below us may not bear that). */
+static __thread __attribute__((tls_model("initial-exec"))) struct nxm_label current;
+
+struct nxm_label nxm_label_push(enum nxm_api api)
+{
+    struct nxm_label saved = current;
+    current = (struct nxm_label){.api = saved.api ? saved.api : (uint16_t)api};
+    return saved;
+}
+
+bool nxm_label_pop(struct nxm_label saved)
+{
+    bool fired = current.fired;
+    current.api = saved.api;
+    current.fired = saved.api && (saved.fired || fired); /* what fired inside, fired inside the outer one too */
+    return fired;
+}
+
+enum nxm_api nxm_label_take(enum nxm_api own)
+{
+    if (!current.api) return own;
+    current.fired = true;
+    return (enum nxm_api)current.api;
+}

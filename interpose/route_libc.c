@@ -1,0 +1,78 @@
+#include "route_libc.h"
+
+#include "route_elf.h"
+
+void *(*nxm_next_dlsym)(void *handle, const char *name);
+void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
+void *(*nxm_next_dlopen)(const char *file, int flags);
+void *nxm_route_barren_handle;
+const void *nxm_route_startup_end;
+
+/* The head of the loader's list, in the C library's own words (glibc's, musl's). */
+extern struct r_debug nxm_glibc_debug __asm__("_r_debug") __attribute__((weak));
+extern struct r_debug *const nxm_musl_debug __asm__("_dl_debug_addr") __attribute__((weak));
+
+struct link_map *nxm_route_first_object(void)
+{
+    if (&nxm_glibc_debug) return nxm_glibc_debug.r_map;
+    if (&nxm_musl_debug) return nxm_musl_debug->r_map;
+    return NULL;
+}
+
+static struct link_map *own_object(void)
+{
+    struct link_map *map = nxm_route_first_object();
+    while (map && map->l_ld != nxm_route_own_dynamic) map = map->l_next;
+    return map;
+}
+
+static void *define_between(struct link_map *from, const struct link_map *to, const char *name,
+                            struct link_map **ret_definer)
+{
+    for (struct link_map *map = from; map && map != to; map = map->l_next) {
+        struct nxm_elf elf;
+        void *address = nxm_elf_open(map->l_addr, map->l_ld, &elf) ? nxm_elf_define(&elf, name) : NULL;
+        if (address) {
+            *ret_definer = map;
+            return address;
+        }
+    }
+    return NULL;
+}
+
+/* The next definition behind `own`; when it was opened late and nothing is behind it, the first of all. */
+static void *define_next(struct link_map *own, const char *name, struct link_map **ret_definer)
+{
+    void *address = define_between(own->l_next, NULL, name, ret_definer);
+    return address ? address : define_between(nxm_route_first_object(), own, name, ret_definer);
+}
+
+static bool is_before(const struct link_map *first, const struct link_map *second)
+{
+    while (first && first != second) first = first->l_next;
+    return first != NULL;
+}
+
+void nxm_route_resolve(void)
+{
+    struct link_map *own = own_object(), *definer = NULL;
+    if (!own) return;
+    void *found_dlvsym = define_next(own, "dlvsym", &definer);
+    void *found_dlopen = define_next(own, "dlopen", &definer);
+    void *found_dlsym = define_next(own, "dlsym", &definer);
+    if (!found_dlsym) return;
+    if (is_before(own, definer)) {
+        const struct link_map *last = own;
+        while (last->l_next) last = last->l_next;
+        if (!nxm_route_startup_end) nxm_route_startup_end = last;
+    }
+    nxm_route_barren_handle = definer;
+    __atomic_store_n((void **)&nxm_next_dlvsym, found_dlvsym, __ATOMIC_RELEASE);
+    __atomic_store_n((void **)&nxm_next_dlopen, found_dlopen, __ATOMIC_RELEASE);
+    __atomic_store_n((void **)&nxm_next_dlsym, found_dlsym, __ATOMIC_RELEASE);
+}
+
+__attribute__((constructor)) static void resolve_at_start(void)
+{
+    if (!nxm_next_dlsym) nxm_route_resolve();
+}

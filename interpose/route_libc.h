@@ -1,0 +1,32 @@
+/* The C library's functions behind our dlsym, dlvsym and dlopen: the next definition after the shim in load
+ * order, so that another preloaded tool keeps its place in the chain. Owns the pointers below, written once
+ * (any thread may write: always the same values); no locks.
+ *
+ * Found by reading the loader's public list of objects, not by dlvsym: we hook that too, and the name of its
+ * version differs between C libraries and machines. The constructor does it while the list cannot
+ * change under us (start-up, or inside the dlopen that loads us); an earlier caller, a sanitizer that starts
+ * before our constructor, comes while there is one thread.
+ */
+#ifndef NXM_ROUTE_LIBC_H
+#define NXM_ROUTE_LIBC_H
+
+#include <link.h>
+#include <stdbool.h>
+
+/* Read by the stubs. NULL until resolved; NULL for ever where the process has no such function. */
+extern void *(*nxm_next_dlsym)(void *handle, const char *name);
+extern void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
+extern void *(*nxm_next_dlopen)(const char *file, int flags);
+
+/* A library whose scope holds none of our names: asking there makes the loader itself say "undefined symbol". */
+extern void *nxm_route_barren_handle;
+
+/* The last object of start-up if the shim was preloaded, NULL if it was opened late. Only ever compared. */
+extern const void *nxm_route_startup_end;
+
+extern ElfW(Dyn) nxm_route_own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+void nxm_route_resolve(void); /* idempotent */
+struct link_map *nxm_route_first_object(void);
+
+#endif
