@@ -49,6 +49,42 @@ $(BUILD)/lib/nxmem/%.so: plugins/%.c
 
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
+# The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
+# stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
+SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
+SIM_RT_TWICE_C := $(wildcard tests/sim/runtime/per_stream/*.c)
+sim_rt_objects = $(patsubst tests/sim/%.c,$(BUILD)/sim/obj/$(1)/%.o,$(SIM_RT_C)) \
+                 $(patsubst tests/sim/%.c,$(BUILD)/sim/obj/$(1)/%_ptsz.o,$(SIM_RT_TWICE_C))
+SIM_RT := $(BUILD)/sim/libcudart.so.13 $(BUILD)/sim/libcudart.so.12 $(BUILD)/sim/libcudart_static.a
+SIM_MATH := $(BUILD)/sim/libcublas.so.13 $(BUILD)/sim/libcublas.so.12 $(BUILD)/sim/libnccl.so.2
+sim_rt_flags_13 := -fvisibility=default
+sim_rt_flags_12 := -fvisibility=default -DSIM_CUDART_VERSION=12080
+sim_rt_flags_static := -fvisibility=hidden
+
+define SIM_RT_RULES
+$(BUILD)/sim/obj/$(1)/%.o: EXTRA = -isystem $(CUDA_INCLUDE) $(sim_rt_flags_$(1))
+$(BUILD)/sim/obj/$(1)/%.o: tests/sim/%.c
+	$$(COMPILE)
+$(BUILD)/sim/obj/$(1)/%_ptsz.o: EXTRA = -isystem $(CUDA_INCLUDE) $(sim_rt_flags_$(1)) -DCUDA_API_PER_THREAD_DEFAULT_STREAM
+$(BUILD)/sim/obj/$(1)/%_ptsz.o: tests/sim/%.c
+	$$(COMPILE)
+endef
+$(foreach v,13 12 static,$(eval $(call SIM_RT_RULES,$(v))))
+
+$(BUILD)/sim/libcudart.so.13: $(call sim_rt_objects,13)
+$(BUILD)/sim/libcudart.so.12: $(call sim_rt_objects,12)
+$(BUILD)/sim/libcudart.so.%: tests/sim/runtime/cudart%.map
+	$(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-Bsymbolic-functions -o $@ $(filter %.o,$^)
+$(BUILD)/sim/libcudart_static.a: $(call sim_rt_objects,static)
+	rm -f $@ && $(AR) rcs $@ $^
+# As the real one, cuBLAS carries a hidden runtime of its own.
+$(BUILD)/sim/libcublas.so.%: tests/sim/cublas/cublas.c tests/sim/cublas/cublas%.map $(BUILD)/sim/libcudart_static.a
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
+	  -Wl,--version-script=$(word 2,$^) -Wl,-Bsymbolic-functions -o $@ $< $(word 3,$^)
+$(BUILD)/sim/libnccl.so.2: tests/sim/cublas/nccl.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
+
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
