@@ -49,6 +49,89 @@ $(BUILD)/lib/nxmem/%.so: plugins/%.c
 
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
+# The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The older drivers of sim/11.4 and
+# sim/12.4 are the same objects without the newer exports.
+SIM_CU_O := $(patsubst tests/sim/driver/%.c,$(BUILD)/sim/obj/driver/%.o,$(wildcard tests/sim/driver/*.c))
+SIM_DRIVER := $(BUILD)/sim/libcuda.so.1
+sim_cu_link = $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -o $@ $(filter %.o,$^) -lpthread
+
+$(BUILD)/sim/obj/driver/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/sim/obj/driver/%.o: tests/sim/driver/%.c
+	$(COMPILE)
+$(SIM_DRIVER): $(SIM_CU_O)
+	$(sim_cu_link)
+
+# The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
+# stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
+SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
+SIM_RT_TWICE_C := $(wildcard tests/sim/runtime/per_stream/*.c)
+sim_rt_objects = $(patsubst tests/sim/%.c,$(BUILD)/sim/obj/$(1)/%.o,$(SIM_RT_C)) \
+                 $(patsubst tests/sim/%.c,$(BUILD)/sim/obj/$(1)/%_ptsz.o,$(SIM_RT_TWICE_C))
+SIM_RT := $(BUILD)/sim/libcudart.so.13 $(BUILD)/sim/libcudart.so.12 $(BUILD)/sim/libcudart_static.a
+SIM_MATH := $(BUILD)/sim/libcublas.so.13 $(BUILD)/sim/libcublas.so.12 $(BUILD)/sim/libnccl.so.2
+sim_rt_flags_13 := -fvisibility=default
+sim_rt_flags_12 := -fvisibility=default -DSIM_CUDART_VERSION=12080
+sim_rt_flags_static := -fvisibility=hidden
+
+define SIM_RT_RULES
+$(BUILD)/sim/obj/$(1)/%.o: EXTRA = -isystem $(CUDA_INCLUDE) $(sim_rt_flags_$(1))
+$(BUILD)/sim/obj/$(1)/%.o: tests/sim/%.c
+	$$(COMPILE)
+$(BUILD)/sim/obj/$(1)/%_ptsz.o: EXTRA = -isystem $(CUDA_INCLUDE) $(sim_rt_flags_$(1)) -DCUDA_API_PER_THREAD_DEFAULT_STREAM
+$(BUILD)/sim/obj/$(1)/%_ptsz.o: tests/sim/%.c
+	$$(COMPILE)
+endef
+$(foreach v,13 12 static,$(eval $(call SIM_RT_RULES,$(v))))
+
+$(BUILD)/sim/libcudart.so.13: $(call sim_rt_objects,13)
+$(BUILD)/sim/libcudart.so.12: $(call sim_rt_objects,12)
+$(BUILD)/sim/libcudart.so.%: tests/sim/runtime/cudart%.map
+	$(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$< -Wl,-Bsymbolic-functions -o $@ $(filter %.o,$^)
+$(BUILD)/sim/libcudart_static.a: $(call sim_rt_objects,static)
+	rm -f $@ && $(AR) rcs $@ $^
+# As the real one, cuBLAS carries a hidden runtime of its own.
+$(BUILD)/sim/libcublas.so.%: tests/sim/cublas/cublas.c tests/sim/cublas/cublas%.map $(BUILD)/sim/libcudart_static.a
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
+	  -Wl,--version-script=$(word 2,$^) -Wl,-Bsymbolic-functions -o $@ $< $(word 3,$^)
+$(BUILD)/sim/libnccl.so.2: tests/sim/cublas/nccl.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
+
+# The runtime's tests. DT_RPATH and not RUNPATH, so that the runtime's dlopen of the driver looks there as well; a test
+# that wants another driver than sim/libcuda.so.1 names its folder first.
+SIM_RT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/sim/test_runtime_*.c))
+$(BUILD)/tests/sim/test_runtime_lookups: SIM_DRIVER_DIR := $$ORIGIN/recorder:
+$(BUILD)/tests/sim/test_runtime_lookups: $(BUILD)/tests/sim/recorder/libcuda.so.1
+$(BUILD)/tests/sim/test_runtime_old_driver: SIM_DRIVER_DIR := $$ORIGIN/../../sim/11.4:
+$(SIM_RT_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(BUILD)/sim/libcudart.so.13 | $(SIM_DRIVER) $(BUILD)/sim/libcudart.so.12
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(BUILD)/sim/libcudart.so.13 \
+	  -Wl,--disable-new-dtags '-Wl,-rpath,$(SIM_DRIVER_DIR)$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
+$(BUILD)/tests/sim/recorder/libcuda.so.1: tests/sim/recorder/recorder.c tests/sim/recorder/recorder.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
+
+# Programs that know nothing of the shim, each reaching the driver another way.
+APPS := $(addprefix $(BUILD)/apps/,demo demo-static driver-direct two-runtimes)
+app_link = @mkdir -p $(@D) && $(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -isystem $(CUDA_INCLUDE) -rdynamic -o $@ $(filter %.c %.so %.so.13 %.so.12 %.a,$^)
+$(BUILD)/apps/demo: tests/apps/demo.c $(BUILD)/sim/libcudart.so.13
+	$(app_link)
+$(BUILD)/apps/demo-static: tests/apps/demo.c $(BUILD)/sim/libcudart_static.a
+	$(app_link) -ldl -lpthread
+$(BUILD)/apps/driver-direct: tests/apps/driver-direct.c
+	$(app_link) -ldl
+$(BUILD)/apps/libtwelve.so: tests/apps/twelve.c $(BUILD)/sim/libcudart.so.12
+	$(app_link) -shared -fPIC
+$(BUILD)/apps/two-runtimes: tests/apps/two-runtimes.c $(BUILD)/apps/libtwelve.so $(BUILD)/sim/libcudart.so.13
+	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim
+$(BUILD)/llama/make-gguf: tests/llama/make-gguf.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -o $@ $<
+$(BUILD)/llama/tiny.gguf: $(BUILD)/llama/make-gguf
+	$< $@
+$(BUILD)/npm/.fetched: scripts/fetch-llama
+	scripts/fetch-llama $(@D) && touch $@
+
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
@@ -58,10 +141,17 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 # --- integration tests ---------------------------------------------------------------------------------
 
 # --- targets -------------------------------------------------------------------------------------------
-.PHONY: all clean help unit
+.PHONY: all clean demo demo-llama help runtime-tests unit
 all: $(SHIM) $(PLUGINS) ## build the shim and its plugins
 unit: $(UNIT) ## run the unit tests
 	@set -e; for t in $(UNIT); do $$t; done
+runtime-tests: $(SIM_RT_TESTS) ## run the tests of the simulated CUDA runtime
+	@set -e; for t in $(SIM_RT_TESTS); do timeout 120 $$t; done
+demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
+	@scripts/demo $(BUILD) $(BUILD)/apps/demo
+demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
+	@scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	@scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets

@@ -1,0 +1,73 @@
+#include "arena.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PUNCH_FROM = 1 << 20 }; /* freed ranges from here on give their pages back to the system */
+
+int sim_arena_open(struct sim_arena *a, uint64_t size)
+{
+    a->fd = memfd_create("simcuda-device", MFD_CLOEXEC);
+    if (a->fd < 0) return -1;
+    void *base = MAP_FAILED;
+    if (ftruncate(a->fd, (off_t)size) == 0)
+        base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
+    if (base == MAP_FAILED) {
+        close(a->fd);
+        return -1;
+    }
+    a->base = (uint64_t)(uintptr_t)base;
+    a->size = size;
+    a->free.root = NULL;
+    sim_arena_give(a, a->base, size);
+    return 0;
+}
+
+uint64_t sim_arena_take(struct sim_arena *a, uint64_t size)
+{
+    struct sim_range *r = sim_range_first_fit(&a->free, size);
+    if (!r) return 0;
+    uint64_t address = r->start;
+    sim_range_remove(&a->free, r);
+    if (r->size == size) {
+        free(r);
+    } else {
+        r->start += size;
+        r->size -= size;
+        sim_range_insert(&a->free, r);
+    }
+    return address;
+}
+
+void sim_arena_give(struct sim_arena *a, uint64_t address, uint64_t size)
+{
+    if (size >= PUNCH_FROM && size < a->size)
+        fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - a->base), (off_t)size);
+    struct sim_range *before = address ? sim_range_floor(&a->free, address) : NULL;
+    struct sim_range *after = sim_range_ceiling(&a->free, address);
+    if (after && after->start == address + size) {
+        sim_range_remove(&a->free, after);
+        size += after->size;
+    } else {
+        after = NULL;
+    }
+    if (before && before->start + before->size == address) {
+        sim_range_remove(&a->free, before);
+        address = before->start;
+        size += before->size;
+        free(after);
+        after = before;
+    }
+    if (!after && !(after = calloc(1, sizeof *after))) return; /* the range is lost, nothing else is */
+    after->start = address;
+    after->size = size;
+    sim_range_insert(&a->free, after);
+}
+
+bool sim_arena_holds(const struct sim_arena *a, uint64_t address)
+{
+    return address - a->base < a->size;
+}

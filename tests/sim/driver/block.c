@@ -1,0 +1,91 @@
+#include "block.h"
+
+#include "log.h"
+#include "state.h"
+
+#include <stdlib.h>
+
+static struct sim_ranges map;
+static uint64_t counts[SIM_BLOCK_KINDS], bytes[SIM_BLOCK_KINDS];
+static uint64_t last_id;
+
+struct sim_block *sim_block_new(enum sim_block_kind kind, uint64_t start, uint64_t span, uint64_t size,
+                                enum sim_fn born)
+{
+    struct sim_block *b = calloc(1, sizeof *b);
+    if (!b) return NULL;
+    b->range.start = start;
+    b->range.size = span;
+    b->kind = kind;
+    b->state = SIM_LIVE;
+    b->mapped = true;
+    b->refs = 1;
+    b->size = size;
+    b->id = ++last_id;
+    b->born = born;
+    b->freed = SIM_FN_COUNT;
+    counts[kind]++;
+    bytes[kind] += size;
+    sim_range_insert(&map, &b->range);
+    return b;
+}
+
+struct sim_block *sim_block_containing(uint64_t address)
+{
+    return (struct sim_block *)sim_range_containing(&map, address);
+}
+
+struct sim_block *sim_block_at(uint64_t address)
+{
+    struct sim_block *b = sim_block_containing(address);
+    return b && b->range.start == address ? b : NULL;
+}
+
+struct sim_block *sim_block_next(uint64_t address)
+{
+    return (struct sim_block *)sim_range_ceiling(&map, address);
+}
+
+void sim_block_unmap(struct sim_block *b, enum sim_fn freed)
+{
+    sim_range_remove(&map, &b->range);
+    b->mapped = false;
+    b->freed = freed;
+    counts[b->kind]--;
+    bytes[b->kind] -= b->size;
+}
+
+void sim_block_retire(struct sim_block *b)
+{
+    if (b->running) sim_log_violation(b, "freed while work is running on it");
+    while (b->running) sim_wait_progress();
+    b->state = SIM_GONE_BLOCK;
+    sim_block_unref(b);
+}
+
+void sim_block_ref(struct sim_block *b)
+{
+    b->refs++;
+}
+
+void sim_block_unref(struct sim_block *b)
+{
+    if (--b->refs == 0) free(b);
+}
+
+const char *sim_block_kind_name(enum sim_block_kind kind)
+{
+    static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module",
+                                                        "host", "registered", "map", "ipc" };
+    return names[kind];
+}
+
+uint64_t sim_block_count(enum sim_block_kind kind)
+{
+    return counts[kind];
+}
+
+uint64_t sim_block_bytes(enum sim_block_kind kind)
+{
+    return bytes[kind];
+}

@@ -1,0 +1,34 @@
+/* Stream capture: which calls it takes, refuses, or is ended by. State lock held. */
+#ifndef SIM_CAPTURE_H
+#define SIM_CAPTURE_H
+
+#include "api.h"
+
+struct sim_stream;
+struct sim_work;
+
+/* The stream captures: the work becomes a node. Takes the work over. */
+CUresult sim_capture_add(struct sim_stream *, struct sim_work *);
+/* Work is about to enter the legacy stream: that would make every capturing blocking stream of the context wait for
+ * it (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, and those captures are invalid). */
+CUresult sim_capture_check_implicit(struct sim_stream *);
+/* A potentially unsafe call (cuThreadExchangeStreamCaptureMode): refused while a capture forbids it, which it
+ * invalidates. */
+CUresult sim_capture_check_unsafe(void);
+/* A call that waits for, or asks about, this stream: it must not capture. */
+CUresult sim_capture_check_stream(struct sim_stream *);
+/* A call that waits for a whole context. */
+struct sim_context;
+CUresult sim_capture_check_context(struct sim_context *);
+struct sim_event;
+/* cuEventRecord in a capturing stream; `external` asks for a node that records. */
+CUresult sim_capture_record(struct sim_stream *, struct sim_event *, bool external);
+/* cuStreamWaitEvent where stream or event is captured: the stream joins, or is refused. */
+CUresult sim_capture_wait(struct sim_stream *, struct sim_event *, bool external, enum sim_fn);
+/* Asking a captured event: CUDA_ERROR_CAPTURED_EVENT, and the capture is invalid. */
+CUresult sim_capture_touch_event(struct sim_event *);
+void sim_capture_event_forget(struct sim_event *);
+/* The stream goes away while it captures. */
+void sim_capture_abandon(struct sim_stream *);
+
+#endif

@@ -1,0 +1,395 @@
+#include "context.h"
+
+#include "block.h"
+#include "capture.h"
+#include "device.h"
+#include "event.h"
+#include "memory.h"
+#include "module.h"
+#include "state.h"
+#include "stream.h"
+
+#include <stdatomic.h>
+
+_Thread_local struct sim_thread_state sim_thread = { .capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL };
+
+/* --- threads ------------------------------------------------------------------------------------------- */
+
+static pthread_key_t thread_end;
+static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+static atomic_uint last_thread;
+
+static void close_streams_of(struct sim_object *o, void *number)
+{
+    struct sim_context *c = (struct sim_context *)o;
+    for (struct sim_stream *s = c->streams, *next; s; s = next) {
+        next = s->next;
+        if (s->role == SIM_STREAM_PER_THREAD && s->thread == *(unsigned *)number) s->thread = 0;
+    }
+}
+
+/* The thread's own streams are nobody's now; they go with their context. */
+static void end_thread(void *number)
+{
+    unsigned n = (unsigned)(uintptr_t)number;
+    sim_lock();
+    sim_object_each(SIM_CONTEXT, close_streams_of, &n);
+    sim_unlock();
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&thread_end, end_thread);
+}
+
+unsigned sim_thread_number(void)
+{
+    if (sim_thread.number) return sim_thread.number;
+    pthread_once(&thread_once, make_key);
+    sim_thread.number = atomic_fetch_add(&last_thread, 1) + 1;
+    pthread_setspecific(thread_end, (void *)(uintptr_t)sim_thread.number);
+    return sim_thread.number;
+}
+
+/* --- the stack ----------------------------------------------------------------------------------------- */
+
+static struct sim_context *open_context(CUcontext handle)
+{
+    struct sim_context *c = sim_object_find(handle, SIM_CONTEXT);
+    return c && c->active ? c : NULL;
+}
+
+static bool push(struct sim_context *c)
+{
+    struct sim_thread_state *t = &sim_thread;
+    if (t->depth == SIM_CONTEXT_DEPTH) return false;
+    t->stack[t->depth] = c;
+    t->ids[t->depth++] = c ? c->object.id : 0;
+    return true;
+}
+
+CUresult sim_context_current(struct sim_context **ret_context)
+{
+    struct sim_thread_state *t = &sim_thread;
+    if (!t->depth || !t->stack[t->depth - 1]) return CUDA_ERROR_INVALID_CONTEXT;
+    struct sim_context *c = sim_object_find(t->stack[t->depth - 1], SIM_CONTEXT);
+    if (!c || !c->active || c->object.id != t->ids[t->depth - 1]) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *ret_context = c;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
+{
+    if (!handle) return sim_context_current(ret_context);
+    struct sim_context *c = open_context(handle);
+    if (!c) return CUDA_ERROR_INVALID_CONTEXT;
+    *ret_context = c;
+    return CUDA_SUCCESS;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------- */
+
+static bool activate(struct sim_context *c)
+{
+    c->active = true;
+    c->legacy = sim_stream_new(c, SIM_STREAM_LEGACY, CU_STREAM_DEFAULT, 0);
+    return c->legacy != NULL;
+}
+
+static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags)
+{
+    struct sim_context *c = sim_object_new(SIM_CONTEXT, sizeof *c, NULL);
+    if (!c) return NULL;
+    c->device = d;
+    c->primary = primary;
+    c->flags = flags;
+    c->peers = 1u << d->ordinal;
+    c->limits[CU_LIMIT_STACK_SIZE] = 1024;
+    c->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 7 << 20;
+    c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+    c->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+    c->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+    if (activate(c)) return c;
+    sim_object_close(&c->object);
+    return NULL;
+}
+
+void sim_context_wait(struct sim_context *c)
+{
+    struct sim_deps deps = { 0 };
+    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&deps, s, s->submitted);
+    sim_deps_wait(&deps);
+    sim_deps_clear(&deps);
+}
+
+/* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
+static void empty(struct sim_context *c, enum sim_fn fn)
+{
+    c->active = false; /* first: nothing new is submitted while the lock is away */
+    sim_context_wait(c);
+    sim_module_forget_context(c);
+    sim_memory_release_context(c, fn);
+    sim_event_close_context(c);
+    sim_module_close_context(c);
+    while (c->streams) sim_stream_close(c->streams);
+    c->legacy = NULL;
+}
+
+/* --- primary contexts ---------------------------------------------------------------------------------- */
+
+static CUresult retain_primary(struct sim_device *d, CUcontext *ret_context)
+{
+    if (!d->primary && !(d->primary = context_new(d, true, d->primary_flags))) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!d->primary->active && !activate(d->primary)) return CUDA_ERROR_OUT_OF_MEMORY;
+    d->primary->flags = d->primary_flags;
+    d->primary_refs++;
+    *ret_context = (CUcontext)d->primary;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    SIM_ENTER(cuDevicePrimaryCtxRetain);
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = retain_primary(d, pctx);
+    sim_unlock();
+    return result;
+}
+
+static CUresult release_primary(int dev, enum sim_fn fn, bool reset)
+{
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    CUresult result = CUDA_SUCCESS;
+    sim_lock();
+    if (!reset && !d->primary_refs) {
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    } else if (d->primary && d->primary->active) {
+        d->primary_refs = reset ? 0 : d->primary_refs - 1;
+        if (!d->primary_refs) empty(d->primary, fn);
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    SIM_ENTER(cuDevicePrimaryCtxRelease);
+    return release_primary(dev, SIM_FN_cuDevicePrimaryCtxRelease, false);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
+    return release_primary(dev, SIM_FN_cuDevicePrimaryCtxRelease_v2, false);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    SIM_ENTER(cuDevicePrimaryCtxReset);
+    return release_primary(dev, SIM_FN_cuDevicePrimaryCtxReset, true);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    SIM_ENTER(cuDevicePrimaryCtxReset_v2);
+    return release_primary(dev, SIM_FN_cuDevicePrimaryCtxReset_v2, true);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+    SIM_ENTER(cuDevicePrimaryCtxGetState);
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    *flags = d->primary_flags;
+    *active = d->primary && d->primary->active;
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_primary_flags(int dev, unsigned flags)
+{
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    d->primary_flags = flags;
+    if (d->primary) d->primary->flags = flags;
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+    SIM_ENTER(cuDevicePrimaryCtxSetFlags);
+    return set_primary_flags(dev, flags);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+    SIM_ENTER(cuDevicePrimaryCtxSetFlags_v2);
+    return set_primary_flags(dev, flags);
+}
+
+/* --- created contexts ---------------------------------------------------------------------------------- */
+
+static CUresult create(CUcontext *pctx, unsigned flags, int dev)
+{
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx || (flags & ~(unsigned)CU_CTX_FLAGS_MASK)) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_context *c = context_new(d, false, flags);
+    CUresult result = c && push(c) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) *pctx = (CUcontext)c;
+    sim_unlock();
+    return result;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    SIM_ENTER(cuCtxCreate_v2);
+    return create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev)
+{
+    SIM_ENTER(cuCtxCreate_v3);
+    return params && count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
+{
+    SIM_ENTER(cuCtxCreate_v4);
+    return params && params->numExecAffinityParams ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev);
+}
+
+static CUresult destroy(CUcontext ctx, enum sim_fn fn)
+{
+    sim_lock();
+    struct sim_context *c = open_context(ctx);
+    CUresult result = c && !c->primary ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS) {
+        struct sim_thread_state *t = &sim_thread;
+        empty(c, fn);
+        if (t->depth && t->stack[t->depth - 1] == c) t->depth--;
+        sim_object_close(&c->object);
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxDestroy);
+    return destroy(ctx, SIM_FN_cuCtxDestroy);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxDestroy_v2);
+    return destroy(ctx, SIM_FN_cuCtxDestroy_v2);
+}
+
+CUresult cuCtxDetach(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxDetach);
+    return destroy(ctx, SIM_FN_cuCtxDetach);
+}
+
+/* --- the current context ------------------------------------------------------------------------------- */
+
+CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxSetCurrent);
+    struct sim_thread_state *t = &sim_thread;
+    CUresult result = CUDA_SUCCESS;
+    sim_lock();
+    struct sim_context *c = open_context(ctx);
+    if (ctx && !c) {
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    } else {
+        if (t->depth) t->depth--;
+        if (c) push(c);
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *pctx)
+{
+    SIM_ENTER(cuCtxGetCurrent);
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
+    *pctx = sim_thread.depth ? (CUcontext)sim_thread.stack[sim_thread.depth - 1] : NULL;
+    return CUDA_SUCCESS;
+}
+
+static CUresult push_current(CUcontext ctx)
+{
+    sim_lock();
+    struct sim_context *c = open_context(ctx);
+    CUresult result = c && push(c) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    sim_unlock();
+    return result;
+}
+
+CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxPushCurrent);
+    return push_current(ctx);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxPushCurrent_v2);
+    return push_current(ctx);
+}
+
+static CUresult pop_current(CUcontext *pctx)
+{
+    struct sim_thread_state *t = &sim_thread;
+    if (!t->depth) return CUDA_ERROR_INVALID_CONTEXT;
+    t->depth--;
+    if (pctx) *pctx = (CUcontext)t->stack[t->depth];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *pctx)
+{
+    SIM_ENTER(cuCtxPopCurrent);
+    return pop_current(pctx);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+    SIM_ENTER(cuCtxPopCurrent_v2);
+    return pop_current(pctx);
+}
+
+static CUresult synchronize(CUcontext ctx)
+{
+    struct sim_context *c;
+    sim_lock();
+    CUresult result = sim_context_get(ctx, &c);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS) sim_context_wait(c);
+    sim_unlock();
+    return result;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    SIM_ENTER(cuCtxSynchronize);
+    return synchronize(NULL);
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+    SIM_ENTER(cuCtxSynchronize_v2);
+    return synchronize(ctx);
+}

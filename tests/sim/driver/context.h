@@ -1,0 +1,49 @@
+/* Contexts and what a thread knows: its stack of contexts, its number, its capture mode. Functions need the state
+ * lock, except where they say otherwise. */
+#ifndef SIM_CONTEXT_H
+#define SIM_CONTEXT_H
+
+#include "api.h"
+#include "object.h"
+
+struct sim_device;
+struct sim_stream;
+
+enum { SIM_CONTEXT_DEPTH = 32 };
+
+struct sim_context {
+    struct sim_object object;
+    struct sim_device *device;
+    bool primary;
+    bool active;                /* a primary context that was reset or released waits for its next retain */
+    unsigned flags;
+    unsigned peers;             /* bit n: this context may reach device n */
+    struct sim_stream *streams; /* all of them, the default ones included */
+    struct sim_stream *legacy;  /* stream 0, made with the context */
+    size_t limits[16];
+    CUfunc_cache cache;
+};
+
+/* Private to its thread: no lock. */
+struct sim_thread_state {
+    struct sim_context *stack[SIM_CONTEXT_DEPTH];
+    uint64_t ids[SIM_CONTEXT_DEPTH]; /* an address may be used again, an id never */
+    unsigned depth;
+    unsigned number;                 /* unique for the process's life, 0: not given yet */
+    bool in_callback;
+    CUstreamCaptureMode capture_mode;
+};
+
+extern _Thread_local struct sim_thread_state sim_thread;
+
+/* This thread's number; no lock needed. Per-thread streams end with their thread. */
+unsigned sim_thread_number(void);
+
+/* The current context: CUDA_ERROR_INVALID_CONTEXT without one, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is gone. */
+CUresult sim_context_current(struct sim_context **ret_context);
+/* A context by handle, NULL meaning the current one. */
+CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
+/* Everything submitted to the context so far has run. */
+void sim_context_wait(struct sim_context *);
+
+#endif

@@ -1,0 +1,35 @@
+/* Devices: identity, attributes, memory accounts. Opened once by cuInit. Functions without "lock" in their comment
+ * need the state lock held. */
+#ifndef SIM_DEVICE_H
+#define SIM_DEVICE_H
+
+#include "api.h"
+#include "arena.h"
+
+enum { SIM_DEVICES_MAX = 16 };
+
+struct sim_context;
+struct sim_pool;
+
+struct sim_device {
+    int ordinal;
+    struct sim_arena arena;
+    uint64_t total;              /* bytes the device has */
+    uint64_t used;               /* sync blocks, created physical memory, arrays, and what pools reserve */
+    struct sim_context *primary; /* exists from the first retain on; the handle stays the same after a reset */
+    unsigned primary_refs;
+    unsigned primary_flags;
+    struct sim_pool *default_pool, *pool;
+};
+
+CUresult sim_devices_open(void);
+/* Borrowed; NULL for a bad ordinal. No lock needed. */
+struct sim_device *sim_device_get(int ordinal);
+int sim_device_count(void);
+/* The device whose arena an address lies in, or NULL. No lock needed. */
+struct sim_device *sim_device_of_address(uint64_t address);
+/* Takes bytes from the device's account; false when it has not that many. */
+bool sim_device_charge(struct sim_device *, uint64_t bytes);
+void sim_device_refund(struct sim_device *, uint64_t bytes);
+
+#endif

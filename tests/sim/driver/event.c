@@ -1,0 +1,251 @@
+#include "event.h"
+
+#include "capture.h"
+#include "context.h"
+#include "pool.h"
+#include "state.h"
+#include "stream.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void destroy(struct sim_object *o)
+{
+    struct sim_event *e = (struct sim_event *)o;
+    sim_deps_clear(&e->recorded);
+    sim_capture_event_forget(e);
+}
+
+static struct sim_event *get(CUevent h)
+{
+    return sim_object_find(h, SIM_EVENT);
+}
+
+static void close_if_of(struct sim_object *o, void *context)
+{
+    struct sim_event *e = (struct sim_event *)o;
+    if (e->context == context) e->context = NULL; /* the handle stays, and answers as destroyed */
+}
+
+void sim_event_close_context(struct sim_context *c)
+{
+    sim_object_each(SIM_EVENT, close_if_of, c);
+}
+
+CUresult cuEventCreate(CUevent *ph, unsigned int flags)
+{
+    SIM_ENTER(cuEventCreate);
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    struct sim_context *c;
+    if (!ph || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_context_current(&c);
+    if (result == CUDA_SUCCESS) {
+        struct sim_event *e = sim_object_new(SIM_EVENT, sizeof *e, destroy);
+        if (e) {
+            e->context = c;
+            e->flags = flags;
+            *ph = (CUevent)e;
+        } else {
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    sim_unlock();
+    return result;
+}
+
+static CUresult destroy_event(CUevent h)
+{
+    sim_lock();
+    struct sim_event *e = get(h);
+    if (e) sim_object_close(&e->object);
+    sim_unlock();
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventDestroy(CUevent h)
+{
+    SIM_ENTER(cuEventDestroy);
+    return destroy_event(h);
+}
+
+CUresult cuEventDestroy_v2(CUevent h)
+{
+    SIM_ENTER(cuEventDestroy_v2);
+    return destroy_event(h);
+}
+
+/* --- recording ------------------------------------------------------------------------------------------ */
+
+/* The marker in the stream: stamps the event unless it was recorded again since. */
+static void finish_record(struct sim_work *w)
+{
+    struct sim_event *e = w->u.mark.event;
+    if (e->record == w->u.mark.record) e->time = now();
+    sim_object_unref(&e->object);
+}
+
+static CUresult record(CUevent h, CUstream stream, unsigned flags, enum sim_default dflt, enum sim_fn fn)
+{
+    struct sim_stream *s;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_event *e = get(h);
+    CUresult result = sim_stream_get(stream, dflt, &s);
+    if (!e) result = CUDA_ERROR_INVALID_HANDLE;
+    else if (result == CUDA_SUCCESS && e->context != s->context) result = CUDA_ERROR_INVALID_HANDLE;
+    else if (result == CUDA_SUCCESS && s->capture) result = sim_capture_record(s, e, (flags & CU_EVENT_RECORD_EXTERNAL) != 0);
+    else if (result == CUDA_SUCCESS) result = sim_event_record(e, s, fn);
+    sim_unlock();
+    return result;
+}
+
+CUresult sim_event_record(struct sim_event *e, struct sim_stream *s, enum sim_fn fn)
+{
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    w->u.mark.event = e;
+    w->u.mark.record = ++e->record;
+    w->finish = finish_record;
+    sim_object_ref(&e->object);
+    sim_capture_event_forget(e);
+    sim_stream_queue(s, w);
+    sim_deps_clear(&e->recorded);
+    sim_deps_add(&e->recorded, s, s->submitted);
+    return CUDA_SUCCESS;
+}
+
+SIM_TWIN(cuEventRecord, _ptsz, (CUevent h, CUstream stream), record(h, stream, 0, dflt, fn))
+SIM_TWIN(cuEventRecordWithFlags, _ptsz, (CUevent h, CUstream stream, unsigned int flags),
+         record(h, stream, flags, dflt, fn))
+
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent h)
+{
+    SIM_ENTER(cuCtxRecordEvent);
+    struct sim_context *c;
+    sim_lock();
+    struct sim_event *e = get(h);
+    CUresult result = sim_context_get(ctx, &c);
+    if (result == CUDA_SUCCESS && (!e || e->context != c)) result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS) {
+        sim_capture_event_forget(e);
+        sim_deps_clear(&e->recorded);
+        for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&e->recorded, s, s->submitted);
+        e->record++;
+        e->time = now();
+    }
+    sim_unlock();
+    return result;
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------- */
+
+static CUresult wait_in_stream(struct sim_stream *s, const struct sim_deps *deps, enum sim_fn fn)
+{
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_deps_add_all(&w->deps, deps);
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim_default dflt, enum sim_fn fn)
+{
+    struct sim_stream *s;
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_stream_get(stream, dflt, &s);
+    struct sim_event *e = get(h);
+    if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS) {
+        if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0, fn);
+        else result = wait_in_stream(s, &e->recorded, fn);
+    }
+    sim_unlock();
+    return result;
+}
+
+SIM_TWIN(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent h, unsigned int flags),
+         stream_wait(stream, h, flags, dflt, fn))
+
+CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
+{
+    SIM_ENTER(cuCtxWaitEvent);
+    struct sim_context *c;
+    sim_lock();
+    struct sim_event *e = get(h);
+    CUresult result = sim_context_get(ctx, &c);
+    if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
+        result = wait_in_stream(s, &e->recorded, SIM_FN_cuCtxWaitEvent);
+    sim_unlock();
+    return result;
+}
+
+CUresult cuEventQuery(CUevent h)
+{
+    SIM_ENTER(cuEventQuery);
+    sim_lock();
+    struct sim_event *e = get(h);
+    CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : e->context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && !sim_deps_passed(&e->recorded)) result = CUDA_ERROR_NOT_READY;
+    sim_unlock();
+    return result;
+}
+
+CUresult cuEventSynchronize(CUevent h)
+{
+    SIM_ENTER(cuEventSynchronize);
+    sim_lock();
+    struct sim_event *e = get(h);
+    CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : e->context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS) {
+        sim_deps_wait(&e->recorded);
+        sim_pool_trim_all();
+    }
+    sim_unlock();
+    return result;
+}
+
+static CUresult elapsed(float *ms, CUevent start, CUevent end)
+{
+    if (!ms) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_event *a = get(start), *b = get(end);
+    CUresult result = CUDA_SUCCESS;
+    if (!a || !b || !a->record || !b->record || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+        result = CUDA_ERROR_INVALID_HANDLE;
+    else if (!sim_deps_passed(&a->recorded) || !sim_deps_passed(&b->recorded)) result = CUDA_ERROR_NOT_READY;
+    else *ms = (float)((double)(int64_t)(b->time - a->time) / 1e6);
+    sim_unlock();
+    return result;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    SIM_ENTER(cuEventElapsedTime);
+    return elapsed(ms, start, end);
+}
+
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+    SIM_ENTER(cuEventElapsedTime_v2);
+    return elapsed(ms, start, end);
+}

@@ -1,0 +1,28 @@
+/* Events: what was in a stream, or in a whole context, when they were recorded. State lock held. */
+#ifndef SIM_EVENT_H
+#define SIM_EVENT_H
+
+#include "object.h"
+#include "work.h"
+
+struct sim_capture;
+struct sim_context;
+struct sim_graph_node;
+
+struct sim_event {
+    struct sim_object object;
+    struct sim_context *context; /* NULL once its context went */
+    unsigned flags;
+    struct sim_deps recorded;    /* passed: the event has happened */
+    uint64_t record;             /* number of its latest record */
+    uint64_t time;               /* ns, when that one happened */
+    struct sim_capture *capture; /* last recorded inside this capture; a reference is held */
+    struct sim_graph_node **nodes; /* what it stands for there */
+    size_t node_count;
+};
+
+/* Records outside any capture. */
+CUresult sim_event_record(struct sim_event *, struct sim_stream *, enum sim_fn);
+void sim_event_close_context(struct sim_context *);
+
+#endif

@@ -1,0 +1,161 @@
+#include "memory.h"
+
+#include "capture.h"
+#include "context.h"
+#include "device.h"
+#include "host.h"
+#include "log.h"
+#include "pool.h"
+#include "state.h"
+
+enum { PITCH = 512 };
+
+uint64_t sim_memory_span(uint64_t size)
+{
+    return (size + SIM_ALIGNMENT - 1) & ~(uint64_t)(SIM_ALIGNMENT - 1);
+}
+
+CUresult sim_memory_new(struct sim_device *d, struct sim_context *c, enum sim_block_kind kind, uint64_t size,
+                        enum sim_fn fn, struct sim_block **ret_block)
+{
+    uint64_t span = sim_memory_span(size);
+    if (span < size || !sim_device_charge(d, span)) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t address = sim_arena_take(&d->arena, span);
+    struct sim_block *b = address ? sim_block_new(kind, address, span, size, fn) : NULL;
+    if (!b) {
+        if (address) sim_arena_give(&d->arena, address, span);
+        sim_device_refund(d, span);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    b->device = d;
+    b->context = c;
+    *ret_block = b;
+    return CUDA_SUCCESS;
+}
+
+void sim_memory_release(struct sim_block *b, enum sim_fn fn)
+{
+    struct sim_device *d = b->device;
+    uint64_t address = b->range.start, span = b->range.size;
+    sim_block_unmap(b, fn);
+    sim_block_retire(b);
+    sim_arena_give(&d->arena, address, span);
+    sim_device_refund(d, span);
+}
+
+static bool is_synchronous(enum sim_block_kind kind)
+{
+    return kind == SIM_BLOCK_DEVICE || kind == SIM_BLOCK_MANAGED || kind == SIM_BLOCK_MODULE;
+}
+
+void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
+{
+    struct sim_block *b = sim_block_next(0);
+    while (b) {
+        uint64_t next = b->range.start + 1;
+        if (b->context == c) {
+            if (is_synchronous(b->kind)) sim_memory_release(b, fn);
+            else if (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) sim_host_release(b, fn);
+        }
+        b = sim_block_next(next);
+    }
+}
+
+static CUresult allocate(enum sim_block_kind kind, uint64_t size, unsigned flags, enum sim_fn fn, CUdeviceptr *dptr)
+{
+    struct sim_context *c;
+    struct sim_block *b = NULL;
+    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_context_current(&c);
+    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, c, kind, size, fn, &b);
+    if (result == CUDA_SUCCESS) {
+        b->flags = flags;
+        *dptr = b->range.start;
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    SIM_ENTER(cuMemAlloc_v2);
+    CUresult result = allocate(SIM_BLOCK_DEVICE, bytesize, 0, SIM_FN_cuMemAlloc_v2, dptr);
+    sim_log_call(SIM_FN_cuMemAlloc_v2, result, result ? 0 : *dptr, "size=%zu", bytesize);
+    return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+    SIM_ENTER(cuMemAllocPitch_v2);
+    if (!pitch || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+    size_t p = (width + PITCH - 1) / PITCH * PITCH;
+    size_t size;
+    if (p < width || __builtin_mul_overflow(p, height, &size)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = allocate(SIM_BLOCK_DEVICE, size, 0, SIM_FN_cuMemAllocPitch_v2, dptr);
+    if (result == CUDA_SUCCESS) *pitch = p;
+    sim_log_call(SIM_FN_cuMemAllocPitch_v2, result, result ? 0 : *dptr, "size=%zu pitch=%zu height=%zu", size, p, height);
+    return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    SIM_ENTER(cuMemAllocManaged);
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = allocate(SIM_BLOCK_MANAGED, bytesize, flags, SIM_FN_cuMemAllocManaged, dptr);
+    sim_log_call(SIM_FN_cuMemAllocManaged, result, result ? 0 : *dptr, "size=%zu flags=%u", bytesize, flags);
+    return result;
+}
+
+static CUresult release(CUdeviceptr dptr)
+{
+    struct sim_block *b = sim_block_at(dptr);
+    if (!b) return CUDA_ERROR_INVALID_VALUE;
+    if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
+    if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sim_capture_check_unsafe();
+    if (result != CUDA_SUCCESS) return result;
+    if (!sim_settings.free_waits) {
+        sim_memory_release(b, SIM_FN_cuMemFree_v2);
+        return CUDA_SUCCESS;
+    }
+    /* The wait gives the lock away: hide the block first, so that a second free in the meantime is one. */
+    uint64_t span = b->range.size;
+    struct sim_device *d = b->device;
+    sim_block_unmap(b, SIM_FN_cuMemFree_v2);
+    sim_context_wait(b->context);
+    sim_block_retire(b);
+    sim_arena_give(&d->arena, dptr, span);
+    sim_device_refund(d, span);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    SIM_ENTER(cuMemFree_v2);
+    CUresult result = CUDA_SUCCESS;
+    if (dptr) {
+        sim_lock();
+        result = release(dptr);
+        sim_unlock();
+    }
+    sim_log_call(SIM_FN_cuMemFree_v2, result, dptr, " ");
+    return result;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    SIM_ENTER(cuMemGetInfo_v2);
+    struct sim_context *c;
+    if (!free_bytes || !total) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_context_current(&c);
+    if (result == CUDA_SUCCESS) {
+        *free_bytes = c->device->total - c->device->used;
+        *total = c->device->total;
+    }
+    sim_unlock();
+    return result;
+}

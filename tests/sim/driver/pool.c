@@ -1,0 +1,287 @@
+#include "pool.h"
+
+#include "capture.h"
+#include "context.h"
+#include "device.h"
+#include "graph.h"
+#include "log.h"
+#include "memory.h"
+#include "state.h"
+#include "stream.h"
+
+static void destroy(struct sim_object *o)
+{
+    struct sim_pool *p = (struct sim_pool *)o;
+    sim_device_refund(p->device, p->reserved);
+}
+
+struct sim_pool *sim_pool_new(struct sim_device *d, bool is_default)
+{
+    struct sim_pool *p = sim_object_new(SIM_POOL, sizeof *p, destroy);
+    if (!p) return NULL;
+    p->device = d;
+    p->is_default = is_default;
+    p->reuse_events = p->reuse_opportunistic = p->reuse_dependencies = 1;
+    p->access = 1u << d->ordinal;
+    return p;
+}
+
+/* --- what a pool keeps --------------------------------------------------------------------------------- */
+
+static void trim(struct sim_pool *p, uint64_t keep)
+{
+    uint64_t least = p->used > keep ? p->used : keep;
+    if (p->reserved <= least) return;
+    sim_device_refund(p->device, p->reserved - least);
+    p->reserved = least;
+}
+
+static void trim_to_threshold(struct sim_object *o, void *arg)
+{
+    (void)arg;
+    struct sim_pool *p = (struct sim_pool *)o;
+    trim(p, p->threshold);
+}
+
+static void trim_empty(struct sim_object *o, void *device)
+{
+    struct sim_pool *p = (struct sim_pool *)o;
+    if (p->device == device) trim(p, 0);
+}
+
+void sim_pool_trim_all(void)
+{
+    sim_object_each(SIM_POOL, trim_to_threshold, NULL);
+}
+
+static bool take(struct sim_pool *p, uint64_t span)
+{
+    uint64_t want = p->used + span;
+    if (want > p->reserved) {
+        if (!sim_device_charge(p->device, want - p->reserved)) {
+            sim_object_each(SIM_POOL, trim_empty, p->device);
+            if (!sim_device_charge(p->device, want - p->reserved)) return false;
+        }
+        p->reserved = want;
+        if (p->reserved > p->reserved_high) p->reserved_high = p->reserved;
+    }
+    p->used = want;
+    if (want > p->used_high) p->used_high = want;
+    return true;
+}
+
+/* --- blocks -------------------------------------------------------------------------------------------- */
+
+/* The stream may have the address of what it freed before, since its order keeps the two apart. */
+static uint64_t take_over(struct sim_pool *p, struct sim_stream *s, uint64_t span)
+{
+    for (struct sim_block *b = p->waiting; b; b = b->next_waiting) {
+        if (b->freeing != s || b->range.size != span || b->taken_over) continue;
+        b->taken_over = true;
+        return b->range.start;
+    }
+    return 0;
+}
+
+static CUresult block_new(struct sim_pool *p, struct sim_stream *s, uint64_t size, enum sim_fn fn,
+                          struct sim_block **ret_block)
+{
+    uint64_t span = sim_memory_span(size);
+    if (span < size) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t address = take_over(p, s, span);
+    if (!address && take(p, span)) {
+        address = sim_arena_take(&p->device->arena, span);
+        if (!address) p->used -= span;
+    }
+    struct sim_block *b = address ? sim_block_new(SIM_BLOCK_ASYNC, address, span, size, fn) : NULL;
+    if (!b) return CUDA_ERROR_OUT_OF_MEMORY;
+    b->device = p->device;
+    b->pool = p;
+    b->state = SIM_UNBORN;
+    sim_object_ref(&p->object);
+    *ret_block = b;
+    return CUDA_SUCCESS;
+}
+
+/* The release happens: the address goes back unless a later allocation has it. */
+static void block_end(struct sim_block *b)
+{
+    struct sim_pool *p = b->pool;
+    uint64_t address = b->range.start, span = b->range.size;
+    bool taken_over = b->taken_over;
+    sim_block_retire(b);
+    if (!taken_over) {
+        sim_arena_give(&p->device->arena, address, span);
+        p->used -= span;
+    }
+    sim_object_unref(&p->object);
+}
+
+static void finish_allocation(struct sim_work *w)
+{
+    w->u.block->state = SIM_LIVE;
+    sim_block_unref(w->u.block);
+}
+
+static void finish_release(struct sim_work *w)
+{
+    struct sim_block *b = w->u.block, **link = &b->pool->waiting;
+    while (*link != b) link = &(*link)->next_waiting;
+    *link = b->next_waiting;
+    sim_object_unref(&b->freeing->object);
+    b->freeing = NULL;
+    block_end(b);
+}
+
+static CUresult allocate(struct sim_pool *p, struct sim_stream *s, uint64_t size, enum sim_fn fn, CUdeviceptr *dptr)
+{
+    struct sim_block *b = NULL;
+    if (s->capture) return sim_graph_capture_alloc(s, p->device, size, fn, dptr);
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (result == CUDA_SUCCESS) result = w ? block_new(p, s, size, fn, &b) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        sim_work_free(w);
+        return result;
+    }
+    w->u.block = b;
+    w->finish = finish_allocation;
+    sim_block_ref(b);
+    *dptr = b->range.start;
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static CUresult alloc_async(CUdeviceptr *dptr, size_t size, CUmemoryPool handle, bool pool_given, CUstream h,
+                            enum sim_default dflt, enum sim_fn fn)
+{
+    struct sim_stream *s;
+    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_stream_get(h, dflt, &s);
+    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) {
+        struct sim_pool *p = pool_given ? sim_object_find(handle, SIM_POOL) : s->context->device->pool;
+        result = p ? allocate(p, s, size, fn, dptr) : CUDA_ERROR_INVALID_VALUE;
+    }
+    sim_unlock();
+    sim_log_call(fn, result, result ? 0 : *dptr, "size=%zu stream=%p", size, (void *)h);
+    return result;
+}
+
+SIM_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr *dptr, size_t bytesize, CUstream h),
+         alloc_async(dptr, bytesize, NULL, false, h, dflt, fn))
+
+SIM_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream h),
+         alloc_async(dptr, bytesize, pool, true, h, dflt, fn))
+
+static CUresult free_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
+{
+    if (s->capture || b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_async(s, b, fn);
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_unmap(b, fn);
+    sim_object_ref(&s->object);
+    b->freeing = s;
+    b->next_waiting = b->pool->waiting;
+    b->pool->waiting = b;
+    w->u.block = b;
+    w->finish = finish_release;
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+/* Synchronous memory may be freed in stream order too: its release is queued like any other. */
+static void finish_sync_release(struct sim_work *w)
+{
+    struct sim_block *b = w->u.block;
+    struct sim_device *d = b->device;
+    uint64_t address = b->range.start, span = b->range.size;
+    sim_block_retire(b);
+    sim_arena_give(&d->arena, address, span);
+    sim_device_refund(d, span);
+}
+
+static CUresult free_sync_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
+{
+    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* only graph and pool memory can become a node */
+    struct sim_work *w = sim_work_new(fn);
+    if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_unmap(b, fn);
+    w->u.block = b;
+    w->finish = finish_sync_release;
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static CUresult free_async(CUdeviceptr dptr, CUstream h, enum sim_default dflt, enum sim_fn fn)
+{
+    struct sim_stream *s;
+    sim_lock();
+    CUresult result = sim_stream_get(h, dflt, &s);
+    struct sim_block *b = sim_block_at(dptr);
+    if (result != CUDA_SUCCESS || !dptr) ; /* NULL is a no-op in a valid stream */
+    else if (b && (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH)) result = free_block(b, s, fn);
+    else if (b && b->kind == SIM_BLOCK_DEVICE) result = free_sync_block(b, s, fn);
+    else result = CUDA_ERROR_INVALID_VALUE;
+    sim_unlock();
+    sim_log_call(fn, result, dptr, "stream=%p", (void *)h);
+    return result;
+}
+
+SIM_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream h), free_async(dptr, h, dflt, fn))
+
+CUresult sim_pool_free_now(struct sim_block *b, enum sim_fn fn)
+{
+    if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_now(b, fn);
+    sim_block_unmap(b, fn);
+    block_end(b);
+    return CUDA_SUCCESS;
+}
+
+/* --- pools ------------------------------------------------------------------------------------------------ */
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+    SIM_ENTER(cuMemPoolCreate);
+    if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    struct sim_device *d = sim_device_get(props->location.id);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
+    struct sim_pool *p = sim_pool_new(d, false);
+    if (p) *pool = (CUmemoryPool)p;
+    sim_unlock();
+    sim_log_call(SIM_FN_cuMemPoolCreate, p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, (uint64_t)(uintptr_t)p, "device=%d",
+                 d->ordinal);
+    return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Blocks keep it alive. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    SIM_ENTER(cuMemPoolDestroy);
+    sim_lock();
+    struct sim_pool *p = sim_object_find(pool, SIM_POOL);
+    CUresult result = p && !p->is_default ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) {
+        if (p->device->pool == p) p->device->pool = p->device->default_pool;
+        trim(p, 0);
+        p->threshold = 0;
+        sim_object_close(&p->object);
+    }
+    sim_unlock();
+    sim_log_call(SIM_FN_cuMemPoolDestroy, result, (uint64_t)(uintptr_t)pool, " ");
+    return result;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    SIM_ENTER(cuMemPoolTrimTo);
+    sim_lock();
+    struct sim_pool *p = sim_object_find(pool, SIM_POOL);
+    if (p) trim(p, keep);
+    sim_unlock();
+    return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,34 @@
+/* Process-wide state: the one lock, the life of the driver (cuInit, fork, deinitialise), settings from the
+ * environment. The lock guards every object, address map and queue of the simulator; it is never held while a
+ * host function or a copy runs. */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+
+#include "api.h"
+
+#include <pthread.h>
+
+struct sim_settings {
+    int devices;          /* SIMCUDA_DEVICES, 1..16 */
+    uint64_t memory;      /* SIMCUDA_MEMORY, bytes a device (suffixes K M G) */
+    int version;          /* cuDriverGetVersion, by SIMCUDA_PROFILE */
+    bool free_waits;      /* does cuMemFree wait for the context's work (SIMCUDA_FREE_WAITS, default 1) */
+};
+
+extern struct sim_settings sim_settings;
+
+enum sim_life { SIM_FRESH, SIM_READY, SIM_GONE, SIM_FORKED };
+
+enum sim_life sim_life(void);
+CUresult sim_start(void); /* cuInit's work, idempotent */
+void sim_stop(void);      /* every later call answers CUDA_ERROR_DEINITIALIZED */
+
+void sim_lock(void);
+void sim_unlock(void);
+pthread_mutex_t *sim_state_mutex(void); /* for a condition variable of one's own */
+/* Waits until something has completed; the lock is held before and after. */
+void sim_wait_progress(void);
+/* Something completed: every waiter looks again. Lock held. */
+void sim_progress(void);
+
+#endif

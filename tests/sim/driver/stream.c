@@ -1,0 +1,165 @@
+#include "stream.h"
+
+#include "capture.h"
+#include "context.h"
+#include "log.h"
+#include "state.h"
+
+#include <stdlib.h>
+
+bool sim_stream_new_held;
+
+static void destroy(struct sim_object *o)
+{
+    struct sim_stream *s = (struct sim_stream *)o;
+    pthread_cond_destroy(&s->wake);
+    free(s->capture_tail);
+}
+
+struct sim_stream *sim_stream_new(struct sim_context *c, enum sim_stream_role role, unsigned flags, int priority)
+{
+    struct sim_stream *s = sim_object_new(SIM_STREAM, sizeof *s, destroy);
+    if (!s) return NULL;
+    s->context = c;
+    s->role = role;
+    s->flags = flags;
+    s->priority = priority;
+    s->tail = &s->head;
+    s->held = sim_stream_new_held;
+    pthread_cond_init(&s->wake, NULL);
+    s->next = c->streams;
+    c->streams = s;
+    return s;
+}
+
+void sim_stream_close(struct sim_stream *s)
+{
+    struct sim_stream **link = &s->context->streams;
+    while (*link != s) link = &(*link)->next;
+    *link = s->next;
+    s->context = NULL;
+    sim_capture_abandon(s);
+    s->held = false;
+    pthread_cond_signal(&s->wake);
+    sim_object_close(&s->object);
+}
+
+static bool may_run(const struct sim_stream *s)
+{
+    return s->head && (!s->held || s->steps) && sim_deps_passed(&s->head->deps);
+}
+
+/* Others may have waited for what just ended. */
+static void wake_dependents(void)
+{
+    sim_progress();
+}
+
+static void *work_loop(void *arg)
+{
+    struct sim_stream *s = arg;
+    sim_lock();
+    while (s->object.open || s->head) {
+        if (!may_run(s)) {
+            if (s->head && (!s->held || s->steps)) sim_wait_progress(); /* for another stream */
+            else pthread_cond_wait(&s->wake, sim_state_mutex());
+            continue;
+        }
+        struct sim_work *w = s->head;
+        if (s->held) s->steps--;
+        sim_work_execute(w);
+        s->head = w->next;
+        if (!s->head) s->tail = &s->head;
+        s->done = w->seq;
+        sim_work_free(w);
+        wake_dependents();
+    }
+    sim_object_unref(&s->object);
+    sim_unlock();
+    return NULL;
+}
+
+static void start_worker(struct sim_stream *s)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sim_object_ref(&s->object);
+    if (pthread_create(&thread, &attr, work_loop, s) != 0) abort(); /* a stream without a worker would hang its user */
+    s->started = true;
+    pthread_attr_destroy(&attr);
+}
+
+static bool blocking(const struct sim_stream *s)
+{
+    return s->role != SIM_STREAM_LEGACY && !(s->flags & CU_STREAM_NON_BLOCKING);
+}
+
+/* The legacy stream waits for every blocking stream of its context, and they for it. */
+static void add_legacy_rules(struct sim_stream *s, struct sim_deps *deps)
+{
+    struct sim_context *c = s->context;
+    if (!c) return;
+    if (s->role == SIM_STREAM_LEGACY) {
+        for (struct sim_stream *o = c->streams; o; o = o->next)
+            if (blocking(o)) sim_deps_add(deps, o, o->submitted);
+    } else if (blocking(s)) {
+        sim_deps_add(deps, c->legacy, c->legacy->submitted);
+    }
+}
+
+void sim_stream_queue(struct sim_stream *s, struct sim_work *w)
+{
+    add_legacy_rules(s, &w->deps);
+    w->next = NULL;
+    w->seq = ++s->submitted;
+    *s->tail = w;
+    s->tail = &w->next;
+    if (!s->started) start_worker(s);
+    else pthread_cond_signal(&s->wake);
+}
+
+CUresult sim_stream_submit(struct sim_stream *s, struct sim_work *w)
+{
+    if (s->capture) return sim_capture_add(s, w);
+    CUresult result = sim_capture_check_implicit(s);
+    if (result != CUDA_SUCCESS) {
+        sim_work_free(w);
+        return result;
+    }
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+void sim_stream_position(struct sim_stream *s, struct sim_deps *deps)
+{
+    add_legacy_rules(s, deps);
+    sim_deps_add(deps, s, s->submitted);
+}
+
+void sim_stream_wait(struct sim_stream *s)
+{
+    struct sim_deps deps = { 0 };
+    sim_stream_position(s, &deps);
+    sim_deps_wait(&deps);
+    sim_deps_clear(&deps);
+}
+
+bool sim_stream_idle(const struct sim_stream *s)
+{
+    return s->done == s->submitted;
+}
+
+void sim_stream_hold(struct sim_stream *s, bool held)
+{
+    s->held = held;
+    s->steps = 0;
+    pthread_cond_signal(&s->wake);
+}
+
+void sim_stream_step(struct sim_stream *s, uint64_t pieces)
+{
+    s->steps += pieces;
+    pthread_cond_signal(&s->wake);
+}

@@ -1,0 +1,178 @@
+#include "work.h"
+
+#include "block.h"
+#include "device.h"
+#include "log.h"
+#include "state.h"
+#include "stream.h"
+#include "vmm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void sim_deps_add(struct sim_deps *d, struct sim_stream *s, uint64_t seq)
+{
+    if (s->done >= seq) return;
+    for (unsigned i = 0; i < d->count; i++) {
+        if (d->items[i].stream != s) continue;
+        if (d->items[i].seq < seq) d->items[i].seq = seq;
+        return;
+    }
+    if (d->count == d->room) {
+        unsigned room = d->room ? d->room * 2 : 4;
+        struct sim_position *items = realloc(d->items, room * sizeof *items);
+        if (!items) abort(); /* a lost dependency would make the simulator lie */
+        d->items = items;
+        d->room = room;
+    }
+    sim_object_ref(&s->object);
+    d->items[d->count++] = (struct sim_position){ s, seq };
+}
+
+void sim_deps_add_all(struct sim_deps *d, const struct sim_deps *more)
+{
+    for (unsigned i = 0; i < more->count; i++) sim_deps_add(d, more->items[i].stream, more->items[i].seq);
+}
+
+bool sim_deps_passed(const struct sim_deps *d)
+{
+    for (unsigned i = 0; i < d->count; i++)
+        if (d->items[i].stream->done < d->items[i].seq) return false;
+    return true;
+}
+
+/* `d` may be changed by others while the lock is away: wait on a copy of it. */
+void sim_deps_wait(const struct sim_deps *d)
+{
+    struct sim_deps mine = { 0 };
+    sim_deps_add_all(&mine, d);
+    while (!sim_deps_passed(&mine)) sim_wait_progress();
+    sim_deps_clear(&mine);
+}
+
+void sim_deps_clear(struct sim_deps *d)
+{
+    for (unsigned i = 0; i < d->count; i++) sim_object_unref(&d->items[i].stream->object);
+    free(d->items);
+    *d = (struct sim_deps){ 0 };
+}
+
+struct sim_work *sim_work_new(enum sim_fn fn)
+{
+    struct sim_work *w = calloc(1, sizeof *w);
+    if (w) w->fn = fn;
+    return w;
+}
+
+void sim_work_free(struct sim_work *w)
+{
+    if (!w) return;
+    for (unsigned i = 0; i < w->touch_count; i++) sim_block_unref(w->touches[i]);
+    free(w->touches);
+    sim_deps_clear(&w->deps);
+    free(w->payload);
+    free(w);
+}
+
+struct sim_work *sim_work_clone(const struct sim_work *w)
+{
+    struct sim_work *copy = sim_work_new(w->fn);
+    if (!copy) return NULL;
+    copy->run = w->run;
+    copy->finish = w->finish;
+    copy->u = w->u;
+    for (unsigned i = 0; i < w->touch_count; i++) sim_work_touch_block(copy, w->touches[i]);
+    return copy;
+}
+
+void sim_work_touch_block(struct sim_work *w, struct sim_block *b)
+{
+    if (w->touch_count == w->touch_room) {
+        unsigned room = w->touch_room ? w->touch_room * 2 : 2;
+        struct sim_block **touches = realloc(w->touches, room * sizeof(struct sim_block *));
+        if (!touches) abort(); /* an unnamed block would make the oracle lie */
+        w->touches = touches;
+        w->touch_room = room;
+    }
+    sim_block_ref(b);
+    w->touches[w->touch_count++] = b;
+}
+
+/* Address space that only the simulator hands out. */
+static bool is_device_space(uint64_t address)
+{
+    return sim_device_of_address(address) || sim_vmm_reserved(address);
+}
+
+CUresult sim_work_touch(struct sim_work *w, uint64_t address, uint64_t bytes)
+{
+    uint64_t end = address + bytes;
+    while (address < end) {
+        struct sim_block *b = sim_block_containing(address);
+        if (!b) return is_device_space(address) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        sim_work_touch_block(w, b);
+        address = b->range.start + b->range.size;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_work_touch_box(struct sim_work *w, uint64_t address, size_t width, size_t height, size_t pitch,
+                            size_t depth, size_t slice)
+{
+    if (!width || !height || !depth) return CUDA_SUCCESS;
+    return sim_work_touch(w, address, (depth - 1) * slice + (height - 1) * pitch + width);
+}
+
+static void judge(struct sim_work *w)
+{
+    for (unsigned i = 0; i < w->touch_count; i++) {
+        struct sim_block *b = w->touches[i];
+        if (b->state == SIM_LIVE) continue;
+        w->harmed = true;
+        sim_log_violation_by(b, w->fn, b->state == SIM_UNBORN ? "work runs before the memory is allocated in stream order"
+                                                              : "work runs on memory that was freed");
+    }
+}
+
+static void mark_running(struct sim_work *w, int step)
+{
+    for (unsigned i = 0; i < w->touch_count; i++) w->touches[i]->running += (unsigned)step;
+}
+
+void sim_work_execute(struct sim_work *w)
+{
+    judge(w);
+    if (w->run && !w->harmed) {
+        mark_running(w, 1);
+        sim_unlock();
+        w->run(w);
+        sim_lock();
+        mark_running(w, -1);
+    }
+    if (w->finish) w->finish(w);
+}
+
+void sim_run_copy(struct sim_work *w)
+{
+    const struct sim_copy *c = &w->u.copy;
+    for (size_t z = 0; z < c->depth; z++) {
+        uint64_t dst = c->dst + z * c->dst_slice, src = c->src + z * c->src_slice;
+        for (size_t y = 0; y < c->height; y++, dst += c->dst_pitch, src += c->src_pitch)
+            memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, c->width);
+    }
+}
+
+static void fill_row(uint64_t dst, const struct sim_fill *f)
+{
+    uint8_t *p = (uint8_t *)(uintptr_t)dst;
+    if (f->element == 1) {
+        memset(p, (int)(f->value & 0xff), f->width);
+        return;
+    }
+    for (size_t i = 0; i < f->width; i++) memcpy(p + i * f->element, &f->value, f->element);
+}
+
+void sim_run_fill(struct sim_work *w)
+{
+    for (size_t y = 0; y < w->u.fill.height; y++) fill_row(w->u.fill.dst + y * w->u.fill.pitch, &w->u.fill);
+}
