@@ -42,10 +42,20 @@ $(SHIM): $(CORE_O) $(INTERPOSE_O) interpose/exports.map
 	  -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed -o $@ $(CORE_O) $(INTERPOSE_O)
 
 # --- plugins -------------------------------------------------------------------------------------------
-PLUGINS := $(patsubst plugins/%.c,$(BUILD)/lib/nxmem/%.so,$(wildcard plugins/*.c))
-$(BUILD)/lib/nxmem/%.so: plugins/%.c
-	@mkdir -p $(@D) $(BUILD)/plugins
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -MF $(BUILD)/plugins/$*.d -shared $(LDFLAGS) -Wl,--as-needed -o $@ $<
+# plugins/<name>.c with what it takes of plugins/common, linked in. PLUGINS is what is installed; the
+# misbehaving plugin and the fixtures are for the tests only.
+PLUGINS := $(patsubst %,$(BUILD)/lib/nxmem/%.so,direct host)
+PLUGIN_KIT := $(BUILD)/plugins/libkit.a
+LINK_PLUGIN = @mkdir -p $(@D) && $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,--version-script=plugins/exports.map \
+  -Wl,-z,relro -Wl,-z,now -Wl,--as-needed -o $@ $(filter %.o %.a,$^) -ldl -lpthread
+
+$(BUILD)/plugins/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/plugins/%.o: plugins/%.c
+	$(COMPILE)
+$(PLUGIN_KIT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard plugins/common/*.c))
+	@rm -f $@ && $(AR) rcs $@ $^
+$(PLUGINS): $(BUILD)/lib/nxmem/%.so: $(BUILD)/plugins/%.o $(PLUGIN_KIT) plugins/exports.map
+	$(LINK_PLUGIN)
 
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
