@@ -156,9 +156,9 @@ typedef struct NxmemAllocRequest {
 } NxmemAllocRequest;
 
 /* What was given, valid only with OK. `ptr` is the plugin's memory until it is released. NULL breaks the
- * contract; so does an address that is no multiple of `align`, which the host hands back at once [11.3, 11.4]. `owned_bytes`: physical
- * bytes newly charged; `mapped_bytes`: bytes newly mapped. Two axes that must not be added or exchanged
- * [11.7, 13.11]. */
+ * contract; so does an address that is no multiple of `align`, which the host hands back at once [11.3, 11.4].
+ * `owned_bytes`: physical bytes newly charged; `mapped_bytes`: bytes newly mapped. Two axes that must not be
+ * added or exchanged [11.7, 13.11]. */
 /* NXMEM_LAYOUT: NxmemAllocResult size=32 align=8 */
 typedef struct NxmemAllocResult {
     uint32_t struct_size; /* NXMEM_LAYOUT_FIELD: NxmemAllocResult.struct_size offset=0 size=4 */
