@@ -68,12 +68,15 @@ static void let_go(struct nxm_module *module) {
 }
 
 bool probe_plugin(const char *value, const char *directory, const char *mechanism, bool show) {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
     struct nxm_error error = {0};
     struct nxm_module *module;
     if (nxm_module_find_path(value, directory, path, sizeof path, &error) != NXM_OK ||
         nxm_module_load(path, NULL, &module, &error) != NXM_OK) {
-        fprintf(stderr, "nxrun: %s\n", error.text);
+        if (*path && !strstr(error.text, path)) /* a refused negotiation does not know whose it was */
+            fprintf(stderr, "nxrun: plugin %s: %s\n", path, error.text);
+        else
+            fprintf(stderr, "nxrun: %s\n", error.text);
         return false;
     }
     if (show) {
