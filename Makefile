@@ -7,14 +7,17 @@ SAN ?=
 BUILD ?= build$(if $(SAN),/$(SAN))
 
 PREFIX ?= /usr/local
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wconversion $(if $(CI),-Werror)
 SANFLAGS := $(if $(filter asan,$(SAN)),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
             $(if $(filter tsan,$(SAN)),-fsanitize=thread)
 
-CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /opt/cuda /usr/lib/cuda /usr/local/cuda-*))
-CUDA_INCLUDE ?= $(CUDA_HOME)/include
+# Looked for once, when a rule first needs it.
+find_cuda = $(or $(shell CUDA_HOME='$(CUDA_HOME)' scripts/cuda-include),$(error CUDA headers are needed))
+CUDA_INCLUDE ?= $(eval CUDA_INCLUDE := $(find_cuda))$(CUDA_INCLUDE)
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -DNXM_VERSION='"$(VERSION)"' -I. -Iinclude $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC -fvisibility=hidden -fno-common $(WARN) $(CFLAGS) $(SANFLAGS)
@@ -148,20 +151,91 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
 
-# --- integration tests ---------------------------------------------------------------------------------
+# --- header contract: the ABI header's layout, asserted three ways ----------------------------------------
+$(BUILD)/tests/headers/%: tests/headers/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
+
+# --- integration tests: the tools, and the shim under whole programs --------------------------------------
+$(BUILD)/tests/integration/%: tests/integration/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
+
+# --- tools: nxrun and the probe it asks ----------------------------------------------------------------------
+TOOLS := $(BUILD)/bin/nxrun $(BUILD)/bin/nxmem-probe
+PROBE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard scripts/probe/*.c))
+$(BUILD)/scripts/%.o: scripts/%.c
+	$(COMPILE)
+$(BUILD)/bin/nxmem-probe: $(PROBE_O) $(CORE_O)
+	@mkdir -p $(@D)
+	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $(PROBE_O) $(CORE_O) -ldl -lpthread
+$(BUILD)/bin/nxrun: scripts/nxrun
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+
+# --- install ---------------------------------------------------------------------------------------------------
+DEST = $(DESTDIR)$(PREFIX)
+INSTALL_PLUGINS := $(filter-out %/faulty.so,$(PLUGINS))
+.PHONY: install uninstall
+install: all ## install under PREFIX (default /usr/local), below DESTDIR
+	install -d $(DEST)/bin $(DEST)/lib/nxmem $(DEST)/lib/pkgconfig $(DEST)/include $(DEST)/share/man/man1 \
+	  $(DEST)/share/man/man7 $(DEST)/share/doc/nxmem-preload
+	install -m 755 $(BUILD)/bin/nxrun $(DEST)/bin/
+	install -m 755 $(SHIM) $(DEST)/lib/
+	install -m 755 $(INSTALL_PLUGINS) $(BUILD)/bin/nxmem-probe $(DEST)/lib/nxmem/
+	install -m 644 include/*.h $(DEST)/include/
+	install -m 644 docs/man/nxrun.1 $(DEST)/share/man/man1/
+	install -m 644 docs/man/nxmem-preload.7 $(DEST)/share/man/man7/
+	install -m 644 LICENSE README.md CHANGELOG.md $(DEST)/share/doc/nxmem-preload/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/nxmem-preload.pc.in > $(DEST)/lib/pkgconfig/nxmem-preload.pc
+uninstall: ## remove what install put there
+	rm -f $(DEST)/bin/nxrun $(DEST)/lib/$(notdir $(SHIM)) $(DEST)/lib/pkgconfig/nxmem-preload.pc \
+	  $(addprefix $(DEST)/lib/nxmem/,$(notdir $(INSTALL_PLUGINS)) nxmem-probe) \
+	  $(addprefix $(DEST)/include/,$(notdir $(wildcard include/*.h))) \
+	  $(DEST)/share/man/man1/nxrun.1 $(DEST)/share/man/man7/nxmem-preload.7
+	rm -rf $(DEST)/share/doc/nxmem-preload
+	-rmdir $(DEST)/lib/nxmem
 
 # --- targets -------------------------------------------------------------------------------------------
-.PHONY: all clean demo demo-llama help runtime-tests unit
-all: $(SHIM) $(PLUGINS) ## build the shim and its plugins
-unit: $(UNIT) ## run the unit tests
-	@set -e; for t in $(UNIT); do $$t; done
-runtime-tests: $(SIM_RT_TESTS) ## run the tests of the simulated CUDA runtime
-	@set -e; for t in $(SIM_RT_TESTS); do timeout 120 $$t; done
+# A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh.
+tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard tests/$(1)/test_*.sh)
+AREAS := $(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t)))))
+# Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
+# build the instrumented combinations that exist.
+SAN_AREAS := $(filter unit plugins sim,$(AREAS))
+TEST_PROGRAMS = $(foreach a,$(if $(SAN),$(SAN_AREAS),$(AREAS)),$(filter $(BUILD)/%,$(call tests_of,$(a))))
+RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
+
+# What a newcomer types first installs what is missing before anything else is looked at.
+ifneq ($(filter demo demo-llama check nightly,$(MAKECMDGOALS)),)
+ifneq ($(lastword $(shell CUDA_HOME='$(CUDA_HOME)' scripts/setup >&2 && echo ready)),ready)
+$(error the set-up is not complete; see above)
+endif
+endif
+
+.PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
+.SECONDEXPANSION:
+all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun
+test-programs: $(TEST_PROGRAMS)
+unit: test-unit ## run the unit tests
+test-%: all $$(call tests_of,$$*)
+	@$(RUN_TESTS) --label $* $(call tests_of,$*)
+test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
+	@$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	@scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
 	@scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 	@scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
+	@scripts/check
+nightly: ## check without its time boxes
+	@scripts/check --long
+docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
+	scripts/options-page $(BUILD)/bin/nxmem-probe
+	scripts/coverage-page
+setup: ## install what building and testing need
+	@scripts/setup
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets

@@ -1,0 +1,89 @@
+#include "plugin.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/module.h"
+
+static const char *tier_name(uint32_t tier) {
+    switch (tier) {
+    case NXMEM_TIER_DEVICE: return "device";
+    case NXMEM_TIER_HOST: return "host";
+    case NXMEM_TIER_DISK: return "disk";
+    default: return "unknown tier";
+    }
+}
+
+/* "direct (device 0 to 15), host (host 0)": neighbours with the same name and tier are one entry. */
+static void print_mechanisms(FILE *out, const struct nxm_module *module) {
+    size_t count = nxm_module_mechanism_count(module);
+    for (size_t i = 0; i < count;) {
+        struct nxm_mechanism first, last;
+        nxm_module_mechanism(module, i, &first);
+        last = first;
+        fputs(i ? ", " : "", out);
+        for (i++; i < count; i++) {
+            struct nxm_mechanism next;
+            nxm_module_mechanism(module, i, &next);
+            if (strcmp(next.name, first.name) != 0 || next.device.tier != first.device.tier ||
+                next.device.index != last.device.index + 1)
+                break;
+            last = next;
+        }
+        fprintf(out, "%s (%s %u", first.name, tier_name(first.device.tier), first.device.index);
+        if (last.device.index != first.device.index) fprintf(out, " to %u", last.device.index);
+        fputs(")", out);
+    }
+    fputs(count ? "\n" : "none\n", out);
+}
+
+/* Which device will be asked for is the program's affair: any device's mechanism of that name will do. */
+static bool serves_devices(const struct nxm_module *module, const char *mechanism) {
+    for (size_t i = 0; i < nxm_module_mechanism_count(module); i++) {
+        struct nxm_mechanism found;
+        nxm_module_mechanism(module, i, &found);
+        if (found.device.tier == NXMEM_TIER_DEVICE && (!mechanism || strcmp(found.name, mechanism) == 0)) return true;
+    }
+    return false;
+}
+
+static bool check_mechanisms(const struct nxm_module *module, const char *mechanism) {
+    if (serves_devices(module, mechanism)) return true;
+    const char *path = nxm_module_path(module);
+    if (mechanism) {
+        fprintf(stderr, "nxrun: plugin %s has no mechanism \"%s\" for device memory; it has: ", path, mechanism);
+    } else {
+        fprintf(stderr, "nxrun: warning: plugin %s serves no device memory, so the driver will serve it all%s; it has: ",
+                path, strstr(path, "/host.so") ? " (NXMEM_HOST_AS_DEVICE=1 lets it stand in for a simulated device)" : "");
+    }
+    print_mechanisms(stderr, module);
+    return !mechanism;
+}
+
+/* Nothing was opened, so the gate is open; a plugin that says otherwise only keeps this process's copy. */
+static void let_go(struct nxm_module *module) {
+    struct nxm_gate gate;
+    if (nxm_module_unload(module, &gate) != NXM_OK && gate.handle_kept) nxm_module_drop(module);
+}
+
+bool probe_plugin(const char *value, const char *directory, const char *mechanism, bool show) {
+    char path[PATH_MAX] = "";
+    struct nxm_error error = {0};
+    struct nxm_module *module;
+    if (nxm_module_find_path(value, directory, path, sizeof path, &error) != NXM_OK ||
+        nxm_module_load(path, NULL, &module, &error) != NXM_OK) {
+        if (*path && !strstr(error.text, path)) /* a refused negotiation does not know whose it was */
+            fprintf(stderr, "nxrun: plugin %s: %s\n", path, error.text);
+        else
+            fprintf(stderr, "nxrun: %s\n", error.text);
+        return false;
+    }
+    if (show) {
+        printf("plugin     %s (nxmem ABI 1.%u)\nmechanisms ", path, nxm_module_minor(module));
+        print_mechanisms(stdout, module);
+    }
+    bool good = check_mechanisms(module, mechanism);
+    let_go(module);
+    return good;
+}

@@ -1,0 +1,185 @@
+#include "program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OUR_MACHINE EM_AARCH64
+#else
+#error "name this machine's ELF number here"
+#endif
+
+#define HEAD_BYTES 512      /* more than the kernel reads of a #! line */
+#define INTERPRETERS_MAX 5  /* as the kernel: a script's interpreter may be a script */
+#define SEGMENTS_MAX 256
+
+/* What the kernel would load for a path, and how it got there. */
+struct program {
+    char path[PATH_MAX];
+    char script[PATH_MAX]; /* the script it started from, or "" */
+    char head[HEAD_BYTES + 1];
+    size_t length;
+    struct stat stat;
+};
+
+static int refuse(int status, const char *path, const char *why) {
+    fprintf(stderr, "nxrun: %s: %s\n", path, why);
+    return status;
+}
+
+static void warn(const struct program *program, const char *why) {
+    fprintf(stderr, "nxrun: warning: %s %s: it will run without the shim, and nothing will be reported\n",
+            program->path, why);
+}
+
+static int open_program(struct program *program) {
+    int file = open(program->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 && errno == EACCES) { /* executable but not readable: nothing to say about it */
+        program->length = 0;
+        return stat(program->path, &program->stat) == 0 ? 0 : 126;
+    }
+    if (file < 0) return refuse(errno == ENOENT ? 127 : 126, program->path, strerror(errno));
+    ssize_t length = pread(file, program->head, HEAD_BYTES, 0);
+    int failed = fstat(file, &program->stat);
+    close(file);
+    if (failed || !S_ISREG(program->stat.st_mode)) return refuse(126, program->path, "is not a program");
+    program->length = length > 0 ? (size_t)length : 0;
+    program->head[program->length] = '\0';
+    return 0;
+}
+
+/* --- scripts --- */
+
+/* The directory list is the caller's PATH, which is what env(1) will use. */
+static bool find_in_path(const char *name, char *ret_path) {
+    const char *list = getenv("PATH");
+    for (const char *at = list ? list : ""; at;) {
+        const char *end = strchr(at, ':');
+        int length = end ? (int)(end - at) : (int)strlen(at);
+        int written = snprintf(ret_path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "./", name);
+        if (written > 0 && written < PATH_MAX && access(ret_path, X_OK) == 0) return true;
+        at = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+/* Of "env [options] [NAME=value] command" the command. */
+static const char *command_of_env(char *arguments) {
+    char *save = NULL;
+    for (char *word = strtok_r(arguments, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
+        if (*word != '-' && !strchr(word, '=')) return word;
+    return NULL;
+}
+
+/* Moves on from a script to what runs it. */
+static int follow_script(struct program *program) {
+    char *line = program->head + 2;
+    line[strcspn(line, "\r\n")] = '\0';
+    line += strspn(line, " \t");
+    char *arguments = line + strcspn(line, " \t");
+    if (*arguments) *arguments++ = '\0';
+    if (!*line) return refuse(126, program->path, "has no interpreter after #!");
+
+    if (!*program->script) memcpy(program->script, program->path, sizeof program->script);
+    const char *base = strrchr(line, '/');
+    const char *command = strcmp(base ? base + 1 : line, "env") == 0 ? command_of_env(arguments) : NULL;
+    char path[PATH_MAX];
+    if (command && find_in_path(command, path)) {
+        memcpy(program->path, path, sizeof path);
+        return 0;
+    }
+    snprintf(path, sizeof path, "%s", command ? command : line);
+    if (command || access(path, F_OK) != 0) {
+        fprintf(stderr, "nxrun: %s: its interpreter %s is not there\n", program->script, path);
+        return 127;
+    }
+    memcpy(program->path, path, sizeof path);
+    return 0;
+}
+
+/* --- ELF files --- */
+
+/* Copies the path of the dynamic loader; false for a file without one. */
+static bool loader_of(const struct program *program, char *ret_loader, size_t capacity) {
+    const Elf64_Ehdr *elf = (const void *)program->head;
+    int file = open(program->path, O_RDONLY | O_CLOEXEC);
+    bool found = false;
+    for (unsigned i = 0; file >= 0 && !found && i < elf->e_phnum && i < SEGMENTS_MAX; i++) {
+        Elf64_Phdr segment;
+        off_t at = (off_t)(elf->e_phoff + (uint64_t)i * elf->e_phentsize);
+        if (pread(file, &segment, sizeof segment, at) != (ssize_t)sizeof segment) break;
+        if (segment.p_type != PT_INTERP) continue;
+        size_t length = segment.p_filesz < capacity - 1 ? segment.p_filesz : capacity - 1;
+        ssize_t got = pread(file, ret_loader, length, (off_t)segment.p_offset);
+        ret_loader[got > 0 ? got : 0] = '\0';
+        found = true;
+    }
+    if (file >= 0) close(file);
+    return found;
+}
+
+/* The loader run by hand (ld.so program …) is static itself and honours LD_PRELOAD. */
+static bool is_the_loader(const char *path) {
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    return strncmp(base, "ld-linux", 8) == 0 || strncmp(base, "ld.so", 5) == 0;
+}
+
+/* Whether the kernel will raise privileges, upon which the loader ignores the preload. */
+static const char *privileges_of(const struct program *program) {
+    if ((program->stat.st_mode & S_ISUID) && program->stat.st_uid != getuid()) return "is set-user-ID";
+    if ((program->stat.st_mode & S_ISGID) && program->stat.st_gid != getgid()) return "is set-group-ID";
+    if (getuid() != 0 && getxattr(program->path, "security.capability", NULL, 0) > 0) return "has file capabilities";
+    return NULL;
+}
+
+static void judge_elf(const struct program *program, bool show) {
+    char loader[PATH_MAX] = "";
+    const char *kind = "dynamic";
+    const Elf64_Ehdr *elf = (const void *)program->head;
+    const char *privileges = privileges_of(program);
+    if (program->head[EI_CLASS] != ELFCLASS64) {
+        warn(program, kind = "is a 32-bit program");
+    } else if (program->length < sizeof *elf || elf->e_machine != OUR_MACHINE) {
+        warn(program, kind = "is a program for another machine");
+    } else if (!loader_of(program, loader, sizeof loader) && !is_the_loader(program->path)) {
+        warn(program, kind = "is linked statically");
+    } else if (strstr(loader, "ld-musl")) {
+        warn(program, kind = "runs on musl, the shim needs glibc");
+    } else if (privileges) {
+        warn(program, kind = privileges);
+    }
+    if (show)
+        printf("program    %s (%s)%s%s\n", program->path, kind, *program->script ? " runs " : "", program->script);
+}
+
+int probe_program(const char *path, bool show) {
+    static struct program program; /* large, and there is one */
+    if (snprintf(program.path, sizeof program.path, "%s", path) >= (int)sizeof program.path)
+        return refuse(126, path, strerror(ENAMETOOLONG));
+    for (int depth = 0; depth <= INTERPRETERS_MAX; depth++) {
+        int status = open_program(&program);
+        if (status) return status;
+        if (program.length >= EI_NIDENT && memcmp(program.head, ELFMAG, SELFMAG) == 0) {
+            judge_elf(&program, show);
+            return 0;
+        }
+        if (program.length < 2 || memcmp(program.head, "#!", 2) != 0) {
+            /* unreadable, or a script without #!, which the shell takes on itself */
+            if (show) printf("program    %s\n", program.path);
+            return 0;
+        }
+        if ((status = follow_script(&program)) != 0) return status;
+    }
+    return refuse(126, path, strerror(ELOOP));
+}

@@ -1,0 +1,89 @@
+#!/bin/bash
+# The public headers under every compiler and language version that they promise: the layout as assertions
+# made from the header's own annotations, each header alone, and the refusal of 32-bit targets. A compiler that
+# is missing is a failure.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+check() { # name, command…
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        sed 's/^/    /' "$work/out" | head -n 30
+        failures=$((failures + 1))
+    fi
+}
+
+# An array of negative size is an error in every version of both languages.
+make_assertions() {
+    cat <<'HEAD'
+#include <stddef.h>
+#include "nxmem_memory_abi.h"
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define HOLDS(condition) typedef char JOIN(holds_, __LINE__)[(condition) ? 1 : -1]
+HEAD
+    sed -nE \
+        -e 's/.*NXMEM_LAYOUT: (Nxmem[A-Za-z]*) size=([0-9]+) align=([0-9]+).*/struct align_\1 { char c; \1 v; };\nHOLDS(sizeof(\1) == \2);\nHOLDS(offsetof(struct align_\1, v) == \3);/p' \
+        -e 's/.*NXMEM_LAYOUT_FIELD: (Nxmem[A-Za-z]*)\.([a-z_]+) offset=([0-9]+) size=([0-9]+).*/HOLDS(offsetof(\1, \2) == \3);\nHOLDS(sizeof(((\1 *)0)->\2) == \4);/p' \
+        include/nxmem_memory_abi.h
+}
+make_assertions >"$work/assertions.h"
+check "there is an assertion for every figure" test "$(grep -c '^HOLDS' "$work/assertions.h")" = $((23 * 2 + 144 * 2))
+
+strict=(-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only -Iinclude)
+alone() { # compiler, language, version, header
+    printf '#include "%s"\n' "$4" >"$work/alone.$2"
+    "$1" -std="$3" "${strict[@]}" -x "$2" "$work/alone.$2"
+}
+asserted() { # compiler, language, version
+    printf '#include "assertions.h"\n' >"$work/asserted.$2"
+    "$1" -std="$3" "${strict[@]}" -Wno-unused-local-typedefs -I"$work" -x "$2" "$work/asserted.$2"
+}
+for compiler in gcc clang; do
+    for version in c99 c11 c17 c2x; do
+        check "layout holds under $compiler $version" asserted $compiler c $version
+        for header in include/*.h; do
+            check "${header##*/} is clean alone under $compiler $version" alone $compiler c $version "${header##*/}"
+        done
+    done
+done
+for compiler in g++ clang++; do
+    for version in c++11 c++14 c++17 c++20; do
+        check "layout holds under $compiler $version" asserted $compiler c++ $version
+        for header in include/*.h; do
+            check "${header##*/} is clean alone under $compiler $version" alone $compiler c++ $version "${header##*/}"
+        done
+    done
+done
+
+# Internal headers are C with GNU's extensions; C++ must at least be able to read them.
+internal() { # compiler, language, version, header
+    printf '#include "%s"\n' "$4" >"$work/internal.$2"
+    "$1" -std="$3" -Wall -Wextra -Werror -fsyntax-only -D_GNU_SOURCE -I. -Iinclude -x "$2" "$work/internal.$2"
+}
+for header in core/*.h; do
+    check "$header compiles alone as C by gcc" internal gcc c gnu11 "$header"
+    check "$header compiles alone as C by clang" internal clang c gnu11 "$header"
+    check "$header compiles alone as C++ by g++" internal g++ c++ gnu++17 "$header"
+done
+
+# Only the 64-bit layout is a contract (a 32-bit one would differ silently).
+refused() { # compiler, mode
+    printf '#include "nxmem_memory_abi.h"\n' >"$work/narrow.c"
+    "$1" -m64 -ffreestanding -fsyntax-only -Iinclude "$work/narrow.c" || return 1
+    ! "$1" "$2" -ffreestanding -fsyntax-only -Iinclude "$work/narrow.c" 2>"$work/narrow.err" &&
+        grep -q '#error.*64-bit pointers only\|error: .*64-bit pointers only' "$work/narrow.err"
+}
+for compiler in gcc clang; do
+    for mode in -m32 -mx32; do
+        check "a target with 32-bit pointers is refused ($compiler $mode)" refused $compiler $mode
+    done
+done
+[ $failures = 0 ]
