@@ -161,6 +161,12 @@ $(BUILD)/tests/integration/%: tests/integration/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
 
+# Programs that know nothing of us, on the simulated CUDA: they link the driver, as libggml-cuda does.
+PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c))
+$(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c tests/integration/programs/transcript.h $(SIM_DRIVER)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
+
 # --- tools: nxrun and the probe it asks ----------------------------------------------------------------------
 TOOLS := $(BUILD)/bin/nxrun $(BUILD)/bin/nxmem-probe
 PROBE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard scripts/probe/*.c))
@@ -216,7 +222,7 @@ endif
 .PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
 .SECONDEXPANSION:
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS))
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
 	@$(RUN_TESTS) --label $* $(call tests_of,$*)

@@ -20,7 +20,8 @@ struct nxm_thread {
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
 };
 
-extern __thread struct nxm_thread nxm_thread;
+/* Initial-exec: no allocation on a thread's first touch; small enough for the surplus kept for a late dlopen. */
+extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
 
 uint32_t nxm_thread_number(void);
 

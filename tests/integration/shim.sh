@@ -1,0 +1,30 @@
+# For integration tests; read after tests/shell.sh. Runs programs on the simulated CUDA, alone and under the shim.
+here=$PWD/$build
+programs=$here/tests/integration/programs
+shim=$here/lib/libnxmem_preload.so
+export LD_LIBRARY_PATH=$here/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+unset NXMEM_PLUGIN NXMEM_MECHANISM NXMEM_ON_ERROR NXMEM_FREE NXMEM_REPORT NXMEM_REPORT_FORMAT NXMEM_LEAK_EXIT_CODE \
+    NXMEM_STACKS NXMEM_SUPPRESSIONS NXMEM_VERBOSE NXMEM_HOST_AS_DEVICE NXMEM_HOST_LIMIT NXMEM_FAULTY
+
+# Each leaves $work/out, $work/err, $status (tests/shell.sh); shimmed runs also $work/report.
+native() { run timeout 60 "$@"; }
+shimmed() {
+    rm -f "$work/report"
+    run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$shim" "$@"
+}
+on_host() { shimmed NXMEM_PLUGIN=host NXMEM_HOST_AS_DEVICE=1 SIMCUDA_HOST_MEMORY=1 "$@"; }
+
+reports() { grep -qE -- "$1" "$work/report"; }
+reports_not() { ! grep -qE -- "$1" "$work/report"; }
+has_report() { [ -s "$work/report" ]; }
+has_no_report() { [ ! -e "$work/report" ]; }
+
+# Conditions over a native run kept aside.
+keep_native() {
+    cp "$work/out" "$work/native.out"
+    cp "$work/err" "$work/native.err"
+    native_status=$status
+}
+same_output() { cmp -s "$work/native.out" "$work/out" || { diff "$work/native.out" "$work/out" >"$work/err"; false; }; }
+same_status() { [ "$status" = "$native_status" ]; }
+same_errors() { cmp -s "$work/native.err" "$work/err"; }
