@@ -136,7 +136,7 @@ $(BUILD)/apps/driver-direct: tests/apps/driver-direct.c
 $(BUILD)/apps/libtwelve.so: tests/apps/twelve.c $(BUILD)/sim/libcudart.so.12
 	$(app_link) -shared -fPIC
 $(BUILD)/apps/two-runtimes: tests/apps/two-runtimes.c $(BUILD)/apps/libtwelve.so $(BUILD)/sim/libcudart.so.13
-	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim
+	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -Wl,--no-warnings # two runtimes: the point of it
 $(BUILD)/llama/make-gguf: tests/llama/make-gguf.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -o $@ $<

@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+/* cudaGetDriverEntryPoint is deprecated and is what programs built so far call. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 /* What nvcc's generated code declares. */
 extern void **__cudaRegisterFatBinary(void *fat_cubin);
 extern void __cudaRegisterFatBinaryEnd(void **handle);
