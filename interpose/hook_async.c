@@ -52,8 +52,12 @@ static CUresult serve_alloc(struct call *c, enum nxm_api api, CUdeviceptr *ret_a
         order.cuda.kind = NXMEM_CUDA_ORDER_POOL;
         order.cuda.pool = (uint64_t)(uintptr_t)c->pool;
     }
-    if (ours && nxm_serve_by_plugin(&order, &refuse))
-        return nxm_serve_allocate(&order, c->bytes, api, ret_address);
+    struct nxm_scope *scope = ours ? nxm_scope_enter_for(&order, &refuse) : NULL;
+    if (scope) {
+        CUresult result = nxm_serve_allocate(scope, &order, c->bytes, api, ret_address);
+        nxm_scope_leave(scope);
+        return result;
+    }
     if (refuse)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return nxm_serve_native(placed ? &order : NULL, c->bytes, ours || !placed ? NXM_CLASS_NATIVE : NXM_CLASS_POOL, api,

@@ -26,8 +26,12 @@ static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
         return nxm_real.cuMemAlloc_v2(address, bytes); /* the driver judges */
     bool placed = nxm_order_synchronous(&order) == CUDA_SUCCESS;
     /* While a capture is open the driver knows what it forbids. */
-    if (placed && !nxm_capture_open() && nxm_serve_by_plugin(&order, &refuse))
-        return nxm_serve_allocate(&order, bytes, api, address);
+    struct nxm_scope *scope = placed && !nxm_capture_open() ? nxm_scope_enter_for(&order, &refuse) : NULL;
+    if (scope) {
+        CUresult result = nxm_serve_allocate(scope, &order, bytes, api, address);
+        nxm_scope_leave(scope);
+        return result;
+    }
     if (refuse)
         return CUDA_ERROR_OUT_OF_MEMORY;
     return nxm_serve_native(placed ? &order : NULL, bytes, NXM_CLASS_NATIVE, api, 0, real_alloc, &bytes, address);

@@ -131,6 +131,7 @@ static void open_scope(struct nxm_scope *scope)
     size_t mechanism = 0;
 
     if (nxm_module_find_mechanism(module, nxm_options()->mechanism, device, &mechanism, &error) != NXM_OK) {
+        scope->unserved = nxm_options()->mechanism[0] == '\0';
         nxm_log(NXM_LOG_WARNING, "device %d stays native: %s", scope->device, error.text);
         return;
     }
@@ -172,24 +173,30 @@ void nxm_scope_leave(struct nxm_scope *scope)
     nxm_foreign_end();
 }
 
-struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order)
+/* Opened, if it can be had; NULL: no memory for it, or another thread is still at it. */
+static struct nxm_scope *opened_scope(const struct nxm_order *order)
 {
     bool synchronous = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS;
-
-    if (!nxm_plugin() || order->device < 0)
-        return NULL;
     struct nxm_scope *scope = find_or_make(synchronous ? order->context : NULL, order->device);
-    if (!scope)
-        return NULL;
-    if (!nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
+
+    if (scope && !nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
         open_scope(scope);
         nxm_turn_finish(&scope->opening);
     }
-    if (!nxm_turn_is_done(&scope->opening) || !nxm_scope_enter(scope))
-        return NULL;
-    if (scope->allocator)
-        return scope;
-    nxm_scope_leave(scope);
+    return scope && nxm_turn_is_done(&scope->opening) ? scope : NULL;
+}
+
+struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse)
+{
+    struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? opened_scope(order) : NULL;
+
+    *ret_refuse = false;
+    if (scope && nxm_scope_enter(scope)) {
+        if (scope->allocator)
+            return scope;
+        nxm_scope_leave(scope);
+    }
+    *ret_refuse = nxm_refuse_instead() && !(scope && scope->unserved);
     return NULL;
 }
 

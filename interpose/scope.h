@@ -23,13 +23,15 @@ struct nxm_scope {
     int device;
     struct nxm_turn opening;
     struct nxm_allocator *allocator; /* NULL: this scope stays native */
+    bool unserved;                   /* because the plugin has nothing for this device: no failure */
     struct nxm_companion companion;
     _Atomic unsigned users; /* 1 for being open, 1 for each thread inside; the decrement to 0 gives the allocator up */
     _Atomic bool closed;
 };
 
-/* The scope for this order, opened on first need and entered; NULL: the driver serves. Leave it after use. */
-struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order);
+/* The scope for this order, opened on first need and entered: leave it after use. NULL: the driver serves, unless
+ * *ret_refuse says that the program asked for failure instead (NXMEM_ON_ERROR=fail, and the plugin cannot be had). */
+struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse);
 bool nxm_scope_enter(struct nxm_scope *scope); /* false: closed */
 void nxm_scope_leave(struct nxm_scope *scope);
 

@@ -94,17 +94,6 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
     return result;
 }
 
-bool nxm_serve_by_plugin(const struct nxm_order *order, bool *ret_refuse)
-{
-    struct nxm_scope *scope = nxm_scope_enter_for(order);
-
-    *ret_refuse = !scope && nxm_refuse_instead();
-    if (!scope)
-        return false;
-    nxm_scope_leave(scope);
-    return true;
-}
-
 /* One attempt. The block's stack is captured once, before the plugin runs. */
 static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
                          struct nxm_error *error)
@@ -135,14 +124,12 @@ static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
     return true;
 }
 
-CUresult nxm_serve_allocate(const struct nxm_order *order, uint64_t bytes, enum nxm_api api, CUdeviceptr *ret_address)
+CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
+                            CUdeviceptr *ret_address)
 {
-    struct nxm_scope *scope = nxm_scope_enter_for(order);
     struct nxm_error error = { 0 };
     struct nxm_block block;
 
-    if (!scope)
-        return nxm_refuse_instead() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
     nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
     fill_block(&block, order, bytes, NXM_CLASS_DEVICE, api);
     block.align = NXM_DEVICE_ALIGN;
@@ -167,7 +154,6 @@ CUresult nxm_serve_allocate(const struct nxm_order *order, uint64_t bytes, enum 
         *ret_address = block.address;
     else if (result != NXM_ENOMEM)
         nxm_log(NXM_LOG_WARNING, "%s of %llu bytes failed: %s", nxm_api_names[api], (unsigned long long)bytes, error.text);
-    nxm_scope_leave(scope);
     return answer;
 }
 

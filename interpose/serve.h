@@ -7,6 +7,7 @@
 #include "core/blocks.h"
 #include "label.h"
 #include "order.h"
+#include "scope.h"
 
 /* cudaMalloc promises 256; linear textures want the device's texture alignment. */
 #define NXM_DEVICE_ALIGN 512
@@ -14,16 +15,14 @@
 /* The driver's own call, for when it serves: called at most twice (once more after a drain when it is out of memory). */
 typedef CUresult (*nxm_native_call)(void *argument, CUdeviceptr *ret_address);
 
-/* Allocates `bytes` (> 0) under this order. *ret_address is written only on success. */
-CUresult nxm_serve_allocate(const struct nxm_order *order, uint64_t bytes, enum nxm_api api, CUdeviceptr *ret_address);
+/* Allocates `bytes` (> 0) from the plugin. *ret_address is written only on success. The scope was entered by the caller,
+ * who leaves it. */
+CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
+                            CUdeviceptr *ret_address);
 
 /* The driver serves; the block is recorded with this class. `order` may be NULL: context and device unknown. */
 CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nxm_class class_, enum nxm_api api,
                           uint64_t tag, nxm_native_call call, void *argument, CUdeviceptr *ret_address);
-
-/* Whether a plugin serves this order now; the program may also have asked for failure instead of the driver
- * (NXMEM_ON_ERROR=fail), then *ret_refuse is set. */
-bool nxm_serve_by_plugin(const struct nxm_order *order, bool *ret_refuse);
 
 /* Frees by ownership. `order`: of the free (SYNCHRONOUS or STREAM). `call`: the driver's own free. */
 typedef CUresult (*nxm_native_free)(void *argument);
