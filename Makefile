@@ -104,11 +104,11 @@ $(BUILD)/sim/libcudart_static.a: $(call sim_rt_objects,static)
 	rm -f $@ && $(AR) rcs $@ $^
 # As the real one, cuBLAS carries a hidden runtime of its own.
 $(BUILD)/sim/libcublas.so.%: tests/sim/cublas/cublas.c tests/sim/cublas/cublas%.map $(BUILD)/sim/libcudart_static.a
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
 	  -Wl,--version-script=$(word 2,$^) -Wl,-Bsymbolic-functions -o $@ $< $(word 3,$^)
 $(BUILD)/sim/libnccl.so.2: tests/sim/cublas/nccl.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
 
 # The runtime's tests. DT_RPATH and not RUNPATH, so that the runtime's dlopen of the driver looks there as well; a test
 # that wants another driver than sim/libcuda.so.1 names its folder first.
@@ -118,11 +118,11 @@ $(BUILD)/tests/sim/test_runtime_lookups: $(BUILD)/tests/sim/recorder/libcuda.so.
 $(BUILD)/tests/sim/test_runtime_old_driver: SIM_DRIVER_DIR := $$ORIGIN/../../sim/11.4:
 $(SIM_RT_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(BUILD)/sim/libcudart.so.13 | $(SIM_DRIVER) $(BUILD)/sim/libcudart.so.12
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(BUILD)/sim/libcudart.so.13 \
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(BUILD)/sim/libcudart.so.13 \
 	  -Wl,--disable-new-dtags '-Wl,-rpath,$(SIM_DRIVER_DIR)$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
 $(BUILD)/tests/sim/recorder/libcuda.so.1: tests/sim/recorder/recorder.c tests/sim/recorder/recorder.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
 
 # Programs that know nothing of the shim, each reaching the driver another way.
 APPS := $(addprefix $(BUILD)/apps/,demo demo-static driver-direct two-runtimes)
@@ -149,17 +149,27 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
+
+# --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
+PARTS := capture companion cuda_status event label lane lifecycle observe order owned pool scope serve summary thread turn vmm
+PARTS_O := $(PARTS:%=$(BUILD)/interpose/%.o) $(BUILD)/tests/interpose/fake_driver.o $(BUILD)/tests/interpose/fake_exit.o
+$(BUILD)/tests/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/interpose/%.o: tests/interpose/%.c
+	$(COMPILE)
+$(BUILD)/tests/interpose/test_%: tests/interpose/test_%.c $(PARTS_O) $(CORE_O) $(BUILD)/lib/nxmem/host.so
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -DNXM_TEST_PLUGIN='"$(abspath $(BUILD))/lib/nxmem/host.so"' \
+	  -MMD -MP -o $@ $< $(PARTS_O) $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- header contract: the ABI header's layout, asserted three ways ----------------------------------------
 $(BUILD)/tests/headers/%: tests/headers/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
 
 # --- integration tests: the tools, and the shim under whole programs --------------------------------------
 $(BUILD)/tests/integration/%: tests/integration/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
 
 # Programs that know nothing of us, on the simulated CUDA: they link the driver, as libggml-cuda does.
 PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c))
@@ -208,7 +218,7 @@ tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard
 AREAS := $(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t)))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
-SAN_AREAS := $(filter unit plugins sim,$(AREAS))
+SAN_AREAS := $(filter unit plugins sim interpose,$(AREAS))
 TEST_PROGRAMS = $(foreach a,$(if $(SAN),$(SAN_AREAS),$(AREAS)),$(filter $(BUILD)/%,$(call tests_of,$(a))))
 RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 

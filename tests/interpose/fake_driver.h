@@ -1,0 +1,30 @@
+/* A driver under the test's hand: nxm_real is filled with these. Events pass when the test says so. Not thread-safe beyond
+ * what the tests need: one thread at a time.
+ */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#include <stdbool.h>
+
+#include "interpose/real.h"
+
+struct fake_driver {
+    CUcontext current;
+    bool passed;              /* what every recorded event answers */
+    CUresult record_result;   /* of cuEventRecord and cuCtxRecordEvent */
+    CUresult alloc_result;    /* of cuMemAlloc */
+    bool capturing;           /* what cuStreamIsCapturing answers */
+    bool no_context_record;   /* an older driver: cuCtxRecordEvent is not there */
+    unsigned events_made, events_destroyed, records, context_records, queries, waits, context_waits;
+    unsigned allocs, frees;
+};
+
+extern struct fake_driver fake;
+
+#define FAKE_CONTEXT ((CUcontext)(uintptr_t)0x1000)
+#define OTHER_CONTEXT ((CUcontext)(uintptr_t)0x2000)
+#define FAKE_STREAM ((CUstream)(uintptr_t)0x77770)
+
+void fake_driver_reset(void); /* counters to 0, events pass, FAKE_CONTEXT current; fills nxm_real */
+
+#endif

@@ -1,0 +1,295 @@
+/* Lanes against a driver under the test's hand and the real `host` plugin, which poisons what it frees. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "fake_driver.h"
+#include "interpose/capture.h"
+#include "interpose/lane.h"
+#include "interpose/lifecycle.h"
+#include "interpose/order.h"
+#include "interpose/serve.h"
+
+static CUresult native_free(void *unused)
+{
+    (void)unused;
+    return CUDA_ERROR_INVALID_VALUE; /* the driver knows none of the plugin's pointers */
+}
+
+static CUdeviceptr allocate(struct nxm_order *order)
+{
+    bool refuse = false;
+    CUdeviceptr address = 0;
+    struct nxm_scope *scope = nxm_scope_enter_for(order, &refuse);
+
+    assert_non_null(scope);
+    assert_int_equal(nxm_serve_allocate(scope, order, 4096, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    nxm_scope_leave(scope);
+    return address;
+}
+
+static CUdeviceptr allocate_synchronous(struct nxm_order *order)
+{
+    assert_int_equal(nxm_order_synchronous(order), CUDA_SUCCESS);
+    return allocate(order);
+}
+
+static CUdeviceptr allocate_on_stream(struct nxm_order *order)
+{
+    assert_int_equal(nxm_order_stream(FAKE_STREAM, false, order), CUDA_SUCCESS);
+    return allocate(order);
+}
+
+static uint64_t waiting(void)
+{
+    uint64_t blocks, bytes;
+
+    nxm_lane_amount(&blocks, &bytes);
+    assert_int_equal(bytes, blocks * 4096);
+    return blocks;
+}
+
+static bool is_known(CUdeviceptr address)
+{
+    struct nxm_block block;
+
+    return nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block) == NXM_OK;
+}
+
+static enum nxm_block_state state_of(CUdeviceptr address)
+{
+    struct nxm_block block = { .state = 0 };
+
+    nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block);
+    return (enum nxm_block_state)block.state;
+}
+
+static void a_block_freed_on_a_stream_stays_until_its_event_has_passed(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    fake.passed = false;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(fake.records, 1);
+    for (int i = 0; i < 10; i++)
+        nxm_lane_poll(true);
+    nxm_lane_flush();
+    assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
+    assert_int_equal(waiting(), 1);
+    fake.passed = true;
+    nxm_lane_poll(true);
+    assert_int_equal(waiting(), 0);
+    assert_false(is_known(address));
+}
+
+static void a_second_free_of_a_waiting_block_is_answered_here(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    fake.passed = false;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(waiting(), 1);
+    fake.passed = true;
+    nxm_lane_flush();
+    assert_int_equal(waiting(), 0);
+}
+
+static void a_record_that_fails_is_the_frees_result_and_the_block_stays_live(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    fake.record_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(state_of(address), NXM_BLOCK_LIVE);
+    assert_int_equal(waiting(), 0);
+    fake.record_result = CUDA_SUCCESS;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
+static void a_synchronous_free_waits_for_its_context_and_releases_at_once(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    fake.passed = false; /* waiting is not asking */
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(fake.context_records, 1);
+    assert_int_equal(fake.waits, 1);
+    assert_int_equal(fake.context_waits, 0);
+    assert_false(is_known(address));
+    assert_int_equal(waiting(), 0);
+}
+
+static void a_driver_without_context_records_is_waited_for(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_real.cuCtxRecordEvent = NULL;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(fake.context_waits, 1);
+    assert_false(is_known(address));
+}
+
+static void a_free_from_a_thread_without_context_uses_the_blocks_own(void **state)
+{
+    struct nxm_order order, none = { .device = -1 };
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    fake.current = NULL;
+    none.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    assert_int_equal(nxm_serve_free(address, &none, native_free, NULL), CUDA_SUCCESS);
+    assert_null(fake.current); /* pushed for the record, and popped again */
+    assert_int_equal(fake.context_records, 1);
+    assert_false(is_known(address));
+}
+
+static void a_synchronous_free_of_stream_ordered_memory_adds_no_wait(void **state)
+{
+    struct nxm_order on_stream, order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&on_stream);
+
+    fake.passed = false;
+    assert_int_equal(nxm_order_synchronous(&order), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(fake.waits, 0);
+    assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
+    fake.passed = true;
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
+static void a_free_during_a_capture_is_parked_and_released_after_it(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    fake.capturing = true;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(fake.context_records, 0); /* a record would invalidate the capture */
+    assert_int_equal(fake.context_waits, 0);
+    assert_int_equal(fake.waits, 0);
+    nxm_lane_flush();
+    assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
+    fake.capturing = false;
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+    nxm_lane_captures_closed();
+    assert_int_equal(fake.context_records, 1);
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
+static void what_a_capture_forbids_is_the_frees_result(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    fake.capturing = true;
+    fake.alloc_result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(state_of(address), NXM_BLOCK_LIVE);
+    fake.capturing = false;
+    fake.alloc_result = CUDA_SUCCESS;
+    nxm_capture_ended(FAKE_STREAM, false);
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_false(is_known(address));
+}
+
+static void events_are_used_again(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        CUdeviceptr address = allocate_on_stream(&order);
+        assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+        nxm_lane_poll(true);
+        assert_false(is_known(address));
+    }
+    assert_int_equal(fake.records, 50);
+    assert_true(fake.events_made <= 1);
+}
+
+static void without_our_own_memory_the_free_fails_and_the_block_stays_live(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    nxm_mem_fail_at(1);
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    nxm_mem_fail_at(0);
+    assert_int_equal(state_of(address), NXM_BLOCK_LIVE);
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
+static void nothing_waits_costs_no_question(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        nxm_lane_poll(true);
+    assert_int_equal(fake.queries, 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    setenv("NXMEM_PLUGIN", NXM_TEST_PLUGIN, 1);
+    setenv("NXMEM_HOST_AS_DEVICE", "1", 1);
+    setenv("NXMEM_STACKS", "0", 1);
+    fake_driver_reset();
+    enum nxm_mode mode = nxm_enter(NULL, true);
+    nxm_leave(mode);
+    return mode == NXM_MODE_SERVE && nxm_plugin() ? 0 : -1;
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_driver_reset();
+    return 0;
+}
+
+int main(void)
+{
+#define LANE(test) cmocka_unit_test_setup(test, reset)
+    const struct CMUnitTest tests[] = {
+        LANE(a_block_freed_on_a_stream_stays_until_its_event_has_passed),
+        LANE(a_second_free_of_a_waiting_block_is_answered_here),
+        LANE(a_record_that_fails_is_the_frees_result_and_the_block_stays_live),
+        LANE(a_synchronous_free_waits_for_its_context_and_releases_at_once),
+        LANE(a_driver_without_context_records_is_waited_for),
+        LANE(a_free_from_a_thread_without_context_uses_the_blocks_own),
+        LANE(a_synchronous_free_of_stream_ordered_memory_adds_no_wait),
+        LANE(a_free_during_a_capture_is_parked_and_released_after_it),
+        LANE(what_a_capture_forbids_is_the_frees_result),
+        LANE(events_are_used_again),
+        LANE(without_our_own_memory_the_free_fails_and_the_block_stays_live),
+        LANE(nothing_waits_costs_no_question),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
