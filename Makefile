@@ -58,17 +58,18 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
 
-# --- header contract: the ABI header's layout, asserted three ways ----------------------------------------
-$(BUILD)/tests/headers/%: tests/headers/%.c
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
-
-# --- integration tests: the tools, and the shim under whole programs --------------------------------------
+# --- integration tests ---------------------------------------------------------------------------------
+# The tools, and the shim under whole programs.
 $(BUILD)/tests/integration/%: tests/integration/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
 
-# --- tools: nxrun and the probe it asks ----------------------------------------------------------------------
+# --- header contract -----------------------------------------------------------------------------------
+$(BUILD)/tests/headers/%: tests/headers/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
+
+# --- tools: nxrun and the probe it asks -----------------------------------------------------------------
 TOOLS := $(BUILD)/bin/nxrun $(BUILD)/bin/nxmem-probe
 PROBE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard scripts/probe/*.c))
 $(BUILD)/scripts/%.o: scripts/%.c
@@ -80,7 +81,7 @@ $(BUILD)/bin/nxrun: scripts/nxrun
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
-# --- install ---------------------------------------------------------------------------------------------------
+# --- install --------------------------------------------------------------------------------------------
 DEST = $(DESTDIR)$(PREFIX)
 INSTALL_PLUGINS := $(filter-out %/faulty.so,$(PLUGINS))
 .PHONY: install uninstall
