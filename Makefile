@@ -96,6 +96,7 @@ install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	install -m 644 docs/man/nxmem-preload.7 $(DEST)/share/man/man7/
 	install -m 644 LICENSE README.md CHANGELOG.md $(DEST)/share/doc/nxmem-preload/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/nxmem-preload.pc.in > $(DEST)/lib/pkgconfig/nxmem-preload.pc
+	echo "installed under $(DEST)"
 uninstall: ## remove what install put there
 	rm -f $(DEST)/bin/nxrun $(DEST)/lib/$(notdir $(SHIM)) $(DEST)/lib/pkgconfig/nxmem-preload.pc \
 	  $(addprefix $(DEST)/lib/nxmem/,$(notdir $(INSTALL_PLUGINS)) nxmem-probe) \
@@ -121,27 +122,32 @@ $(error the set-up is not complete; see above)
 endif
 endif
 
+# Recipes are shown by V=1 only; what matters is what the compilers say.
+ifndef V
+.SILENT:
+endif
+
 .PHONY: all test-programs unit test check nightly docs setup clean help
 .SECONDEXPANSION:
-all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun
+all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
 test-programs: $(TEST_PROGRAMS)
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
-	@$(RUN_TESTS) --label $* $(call tests_of,$*)
+	$(RUN_TESTS) --label $* $(call tests_of,$*)
 test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
-	@$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
+	$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
-	@scripts/check
+	scripts/check
 nightly: ## check without its time boxes
-	@scripts/check --long
+	scripts/check --long
 docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
 	scripts/options-page $(BUILD)/bin/nxmem-probe
 	scripts/coverage-page
 setup: ## install what building and testing need
-	@scripts/setup
+	scripts/setup
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
