@@ -56,7 +56,7 @@ $(BUILD)/plugins/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/plugins/%.o: plugins/%.c
 	$(COMPILE)
 $(PLUGIN_KIT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard plugins/common/*.c))
-	@rm -f $@ && $(AR) rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ $^
 $(PLUGINS): $(BUILD)/lib/nxmem/%.so: $(BUILD)/plugins/%.o $(PLUGIN_KIT) plugins/exports.map
 	$(LINK_PLUGIN)
 
@@ -104,11 +104,11 @@ $(BUILD)/sim/libcudart_static.a: $(call sim_rt_objects,static)
 	rm -f $@ && $(AR) rcs $@ $^
 # As the real one, cuBLAS carries a hidden runtime of its own.
 $(BUILD)/sim/libcublas.so.%: tests/sim/cublas/cublas.c tests/sim/cublas/cublas%.map $(BUILD)/sim/libcudart_static.a
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fvisibility=default -isystem $(CUDA_INCLUDE) -shared $(LDFLAGS) -Wl,-soname,$(@F) \
 	  -Wl,--version-script=$(word 2,$^) -Wl,-Bsymbolic-functions -o $@ $< $(word 3,$^)
 $(BUILD)/sim/libnccl.so.2: tests/sim/cublas/nccl.c
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared $(LDFLAGS) -Wl,-soname,$(@F) -o $@ $<
 
 # The runtime's tests. DT_RPATH and not RUNPATH, so that the runtime's dlopen of the driver looks there as well; a test
 # that wants another driver than sim/libcuda.so.1 names its folder first.
@@ -118,11 +118,11 @@ $(BUILD)/tests/sim/test_runtime_lookups: $(BUILD)/tests/sim/recorder/libcuda.so.
 $(BUILD)/tests/sim/test_runtime_old_driver: SIM_DRIVER_DIR := $$ORIGIN/../../sim/11.4:
 $(SIM_RT_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(BUILD)/sim/libcudart.so.13 | $(SIM_DRIVER) $(BUILD)/sim/libcudart.so.12
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(BUILD)/sim/libcudart.so.13 \
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(BUILD)/sim/libcudart.so.13 \
 	  -Wl,--disable-new-dtags '-Wl,-rpath,$(SIM_DRIVER_DIR)$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
 $(BUILD)/tests/sim/recorder/libcuda.so.1: tests/sim/recorder/recorder.c tests/sim/recorder/recorder.h
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
 
 # Programs that know nothing of the shim, each reaching the driver another way.
 APPS := $(addprefix $(BUILD)/apps/,demo demo-static driver-direct two-runtimes)
@@ -149,7 +149,7 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
 PARTS := capture companion cuda_status event label lane lifecycle observe order owned pool scope serve summary thread turn vmm
@@ -158,18 +158,14 @@ $(BUILD)/tests/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/interpose/%.o: tests/interpose/%.c
 	$(COMPILE)
 $(BUILD)/tests/interpose/test_%: tests/interpose/test_%.c $(PARTS_O) $(CORE_O) $(BUILD)/lib/nxmem/host.so
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -DNXM_TEST_PLUGIN='"$(abspath $(BUILD))/lib/nxmem/host.so"' \
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -DNXM_TEST_PLUGIN='"$(abspath $(BUILD))/lib/nxmem/host.so"' \
 	  -MMD -MP -o $@ $< $(PARTS_O) $(CORE_O) -lcmocka -ldl -lpthread
 
-# --- header contract: the ABI header's layout, asserted three ways ----------------------------------------
-$(BUILD)/tests/headers/%: tests/headers/%.c
-	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
-
-# --- integration tests: the tools, and the shim under whole programs --------------------------------------
+# --- integration tests ---------------------------------------------------------------------------------
+# The tools, and the shim under whole programs.
 $(BUILD)/tests/integration/%: tests/integration/%.c
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
 
 # Programs that know nothing of us, on the simulated CUDA: they link the driver, as libggml-cuda does.
 PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c))
@@ -177,7 +173,12 @@ $(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c tests/inte
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
 
-# --- tools: nxrun and the probe it asks ----------------------------------------------------------------------
+# --- header contract -----------------------------------------------------------------------------------
+$(BUILD)/tests/headers/%: tests/headers/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< -lcmocka
+
+# --- tools: nxrun and the probe it asks -----------------------------------------------------------------
 TOOLS := $(BUILD)/bin/nxrun $(BUILD)/bin/nxmem-probe
 PROBE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard scripts/probe/*.c))
 $(BUILD)/scripts/%.o: scripts/%.c
@@ -189,7 +190,7 @@ $(BUILD)/bin/nxrun: scripts/nxrun
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
-# --- install ---------------------------------------------------------------------------------------------------
+# --- install --------------------------------------------------------------------------------------------
 DEST = $(DESTDIR)$(PREFIX)
 INSTALL_PLUGINS := $(filter-out %/faulty.so,$(PLUGINS))
 .PHONY: install uninstall
@@ -204,6 +205,7 @@ install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	install -m 644 docs/man/nxmem-preload.7 $(DEST)/share/man/man7/
 	install -m 644 LICENSE README.md CHANGELOG.md $(DEST)/share/doc/nxmem-preload/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/nxmem-preload.pc.in > $(DEST)/lib/pkgconfig/nxmem-preload.pc
+	echo "installed under $(DEST)"
 uninstall: ## remove what install put there
 	rm -f $(DEST)/bin/nxrun $(DEST)/lib/$(notdir $(SHIM)) $(DEST)/lib/pkgconfig/nxmem-preload.pc \
 	  $(addprefix $(DEST)/lib/nxmem/,$(notdir $(INSTALL_PLUGINS)) nxmem-probe) \
@@ -229,32 +231,37 @@ $(error the set-up is not complete; see above)
 endif
 endif
 
+# Recipes are shown by V=1 only; what matters is what the compilers say.
+ifndef V
+.SILENT:
+endif
+
 .PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
 .SECONDEXPANSION:
-all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun
+all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
 test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS))
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
-	@$(RUN_TESTS) --label $* $(call tests_of,$*)
+	$(RUN_TESTS) --label $* $(call tests_of,$*)
 test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
-	@$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
+	$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
-	@scripts/demo $(BUILD) $(BUILD)/apps/demo
+	scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
-	@scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
-	@scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
-	@scripts/check
+	scripts/check
 nightly: ## check without its time boxes
-	@scripts/check --long
+	scripts/check --long
 docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
 	scripts/options-page $(BUILD)/bin/nxmem-probe
 	scripts/coverage-page
 setup: ## install what building and testing need
-	@scripts/setup
+	scripts/setup
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -57,7 +57,7 @@ proves "a patch that names no test is a failure" 'exits 1' 'prints "broken   sil
 only hasty unit/test_value 1 '#define VALUE 3'
 printf '#include "value.h"\nint main(void) { return VALUE != 2; }\n' >tests/unit/test_value.c
 run scripts/mutate
-proves "a test that fails by itself kills nothing" 'exits 1' 'says "fails without any mutant"'
+proves "a test that fails by itself kills nothing" 'exits 1' 'says "fails without any mutant"' 'prints "broken   hasty"'
 printf '#include "value.h"\nint main(void) { int i = 0; return VALUE != 1; }\n' >tests/unit/test_value.c
 run env CI=true scripts/mutate
 proves "a warning does not pass for a mutant that does not build" 'exits 0' 'last_line "1 passed, 0 failed"'

@@ -1,0 +1,132 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <cmocka.h>
+
+#include "fake_driver.h"
+#include "interpose/capture.h"
+
+static CUstream stream_number(uintptr_t n)
+{
+    return (CUstream)(0x9000 + n);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_driver_reset();
+    return 0;
+}
+
+static void a_begin_that_failed_leaves_no_capture_open(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    assert_true(nxm_capture_open());
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_INVALID_HANDLE);
+    assert_false(nxm_capture_open());
+}
+
+static void only_the_end_of_the_last_capture_says_so(void **state)
+{
+    (void)state;
+    for (uintptr_t i = 0; i < 3; i++) {
+        nxm_capture_announce();
+        nxm_capture_begun(stream_number(i), false, CUDA_SUCCESS);
+    }
+    assert_false(nxm_capture_ended(stream_number(1), false));
+    assert_false(nxm_capture_ended(stream_number(1), false)); /* once */
+    assert_false(nxm_capture_ended(stream_number(0), false));
+    assert_true(nxm_capture_open());
+    assert_true(nxm_capture_ended(stream_number(2), false));
+    assert_false(nxm_capture_open());
+}
+
+static void an_end_that_did_not_end_it_changes_nothing(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    fake.capturing = true; /* ended from the wrong thread, say */
+    assert_false(nxm_capture_ended(FAKE_STREAM, false));
+    assert_true(nxm_capture_open());
+    fake.capturing = false;
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+}
+
+static void no_context_is_recorded_while_a_capture_is_announced(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    assert_false(nxm_capture_record_begin());
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN);
+    assert_true(nxm_capture_record_begin());
+    nxm_capture_record_end();
+}
+
+static void more_captures_than_are_named_do_not_stay_open_for_ever(void **state)
+{
+    enum { MANY = 100 };
+    (void)state;
+    for (uintptr_t i = 0; i < MANY; i++) {
+        nxm_capture_announce();
+        nxm_capture_begun(stream_number(i), false, CUDA_SUCCESS);
+    }
+    for (uintptr_t i = 0; i < MANY; i++)
+        nxm_capture_ended(stream_number(i), false);
+    assert_false(nxm_capture_open());
+}
+
+/* A begin and a record never overlap: what the one protects, the other would invalidate. */
+static _Atomic int recording, overlaps;
+
+static void *begin_captures(void *unused)
+{
+    for (int i = 0; i < 2000; i++) {
+        nxm_capture_announce();
+        overlaps += recording != 0;
+        nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN);
+    }
+    return unused;
+}
+
+static void *record_contexts(void *unused)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (!nxm_capture_record_begin())
+            continue;
+        recording++;
+        recording--;
+        nxm_capture_record_end();
+    }
+    return unused;
+}
+
+static void a_begin_waits_for_a_record_in_flight(void **state)
+{
+    pthread_t thread[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, i % 2 ? begin_captures : record_contexts, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(overlaps, 0);
+    assert_false(nxm_capture_open());
+}
+
+int main(void)
+{
+#define CAPTURE(test) cmocka_unit_test_setup(test, reset)
+    const struct CMUnitTest tests[] = {
+        CAPTURE(a_begin_that_failed_leaves_no_capture_open),
+        CAPTURE(only_the_end_of_the_last_capture_says_so),
+        CAPTURE(an_end_that_did_not_end_it_changes_nothing),
+        CAPTURE(no_context_is_recorded_while_a_capture_is_announced),
+        CAPTURE(more_captures_than_are_named_do_not_stay_open_for_ever),
+        CAPTURE(a_begin_waits_for_a_record_in_flight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
