@@ -173,30 +173,34 @@ void nxm_scope_leave(struct nxm_scope *scope)
     nxm_foreign_end();
 }
 
-/* Opened, if it can be had; NULL: no memory for it, or another thread is still at it. */
-static struct nxm_scope *opened_scope(const struct nxm_order *order)
+/* Entered, and opened if it can be had. Whoever opens is inside, so that a close meanwhile leaves the allocator to it. */
+static struct nxm_scope *enter_opened(const struct nxm_order *order)
 {
     bool synchronous = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS;
     struct nxm_scope *scope = find_or_make(synchronous ? order->context : NULL, order->device);
 
-    if (scope && !nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
+    if (!scope || !nxm_scope_enter(scope))
+        return NULL;
+    if (!nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
         open_scope(scope);
         nxm_turn_finish(&scope->opening);
     }
-    return scope && nxm_turn_is_done(&scope->opening) ? scope : NULL;
+    if (nxm_turn_is_done(&scope->opening))
+        return scope;
+    nxm_scope_leave(scope); /* another thread is still at it, and has been for long */
+    return NULL;
 }
 
 struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse)
 {
-    struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? opened_scope(order) : NULL;
+    struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? enter_opened(order) : NULL;
 
     *ret_refuse = false;
-    if (scope && nxm_scope_enter(scope)) {
-        if (scope->allocator)
-            return scope;
-        nxm_scope_leave(scope);
-    }
+    if (scope && scope->allocator)
+        return scope;
     *ret_refuse = nxm_refuse_instead() && !(scope && scope->unserved);
+    if (scope)
+        nxm_scope_leave(scope);
     return NULL;
 }
 
@@ -242,9 +246,9 @@ void nxm_scope_close_all(void)
 void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void *argument)
 {
     for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
-        if (!nxm_turn_is_done(&scope->opening) || !nxm_scope_enter(scope))
+        if (!nxm_scope_enter(scope))
             continue;
-        if (scope->allocator)
+        if (nxm_turn_is_done(&scope->opening) && scope->allocator)
             visit(scope, argument);
         nxm_scope_leave(scope);
     }

@@ -92,7 +92,9 @@ static void a_free_of_a_block_whose_scope_is_closed_never_reaches_a_plugin(void 
     assert_int_equal(nxm_serve_allocate(scope, &order, 100, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
     atomic_store(&scope->closed, true); /* another thread is about to destroy the context */
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_INVALID_VALUE);
+    atomic_store(&scope->closed, false);
     nxm_scope_leave(scope);
+    nxm_scope_close_context(order.context);
 }
 
 static void *hammer(void *unused)
