@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <cmocka.h>
 
@@ -99,6 +100,7 @@ static void *record_contexts(void *unused)
         if (!nxm_capture_record_begin())
             continue;
         recording++;
+        sched_yield(); /* one driver call long */
         recording--;
         nxm_capture_record_end();
     }

@@ -103,6 +103,25 @@ static void a_second_free_of_a_waiting_block_is_answered_here(void **state)
     assert_int_equal(waiting(), 0);
 }
 
+/* What a thread does that looked the block up before another one freed it. */
+static void of_two_threads_that_saw_it_live_one_frees_it(void **state)
+{
+    struct nxm_order order;
+    struct nxm_block seen;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &seen), NXM_OK);
+    fake.passed = false;
+    assert_int_equal(nxm_lane_free_on_stream(&seen, &order), CUDA_SUCCESS);
+    assert_int_equal(nxm_lane_free_on_stream(&seen, &order), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(nxm_lane_free_on_context(&seen, true), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(waiting(), 1);
+    fake.passed = true;
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
 static void a_record_that_fails_is_the_frees_result_and_the_block_stays_live(void **state)
 {
     struct nxm_order order;
@@ -280,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LANE(a_block_freed_on_a_stream_stays_until_its_event_has_passed),
         LANE(a_second_free_of_a_waiting_block_is_answered_here),
+        LANE(of_two_threads_that_saw_it_live_one_frees_it),
         LANE(a_record_that_fails_is_the_frees_result_and_the_block_stays_live),
         LANE(a_synchronous_free_waits_for_its_context_and_releases_at_once),
         LANE(a_driver_without_context_records_is_waited_for),

@@ -90,6 +90,7 @@ static void a_handles_value_may_come_back_while_the_old_memory_is_still_mapped(v
     assert_int_equal(created(), 4096 + 65536);
     release(5);
     assert_int_equal(created(), 4096);
+    assert_int_equal(nxm_vmm_release_begin(5), 0); /* no use of it is left to release */
     nxm_vmm_unmapped(0x400000, 4096);
     assert_int_equal(created(), 0);
 }
