@@ -146,10 +146,20 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 	scripts/fetch-llama $(@D) && touch $@
 
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
+# plugins/fake.c becomes several plugins; what they do lives in support/fake.c, which every test carries.
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
-$(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
+UNIT_SUPPORT_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/support/*.c))
+UNIT_PLUGINS := $(patsubst %,$(BUILD)/tests/unit/plugins/%.so,fake twin without_negotiate without_factories without_readiness)
+
+$(BUILD)/tests/unit/support/%.o: tests/unit/support/%.c
+	$(COMPILE)
+$(BUILD)/tests/unit/plugins/%.so: tests/unit/plugins/fake.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(CORE_O) -lcmocka -ldl -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DFAKE_$* -MMD -MP -shared -o $@ $<
+$(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O) $(UNIT_SUPPORT_O) $(UNIT_PLUGINS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DUNIT_DIR='"$(abspath $(BUILD)/tests/unit)"' -MMD -MP -rdynamic \
+	  -o $@ $< $(UNIT_SUPPORT_O) $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
 PARTS := capture companion cuda_status event label lane lifecycle observe order owned pool scope serve summary thread turn vmm

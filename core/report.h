@@ -1,21 +1,19 @@
-/* The exit report: what is still live, whose it is, and what the unload gate decided. Owns nothing; called
- * from one thread; writes with write(2); memory it needs for grouping comes from nxm_mem_map, and when
- * there is none it says so and prints ungrouped totals.
+/* The exit report: what is still live, whose it is, and what the unload gate decided (docs/report.md). Owns
+ * nothing; called from one thread; writes with write(2); memory for grouping comes from nxm_mem_map, and
+ * when there is none it says so and prints ungrouped totals. Other threads may go on allocating: every
+ * figure of one report comes from one walk.
  */
 #ifndef NXM_REPORT_H
 #define NXM_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "allocator.h"
 #include "blocks.h"
+#include "leaks.h"
 #include "module.h"
 #include "options.h"
-
-struct nxm_amount {
-    uint64_t blocks, bytes;
-};
 
 /* Filled by the caller; all pointers borrowed for the call. */
 struct nxm_report {
@@ -26,6 +24,7 @@ struct nxm_report {
     const char *mechanism; /* or NULL */
     struct nxm_blocks *const *tables;
     size_t table_count;
+    const struct nxm_suppressions *suppressions; /* or NULL */
     const char *const *api_names; /* indexed by nxm_block.api */
     size_t api_count;
     struct nxm_amount reclaimed_by_reset, freed_during_exit, quarantined;
@@ -35,18 +34,24 @@ struct nxm_report {
     uint64_t owned_bytes, mapped_bytes;
     struct nxm_gate gate;       /* as X1 found it */
     int gate_known;             /* 0: X1 never ran (no plugin was loaded) */
-    const char *gate_extra;     /* further reason, e.g. "a thread was inside the shim", or NULL */
+    const char *gate_extra;     /* why the plugin stays mapped though the gate is open, or one more reason; or NULL */
     struct nxm_module_counters counters;
     const char *note;           /* one more line, or NULL (e.g. uncovered entry points) */
 };
 
-/* Expands %p %h %e %r %% of NXMEM_REPORT. */
+/* Expands %p %h %e %r %% of NXMEM_REPORT; %r is the first of OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID and
+ * RANK that is a number, else 0. Anything else stays as it is. A path that does not fit is given back empty:
+ * a cut one would be another file. */
 void nxm_report_path(const char *pattern, char *ret_path, size_t capacity);
 
-/* Number of leaked blocks (classes with `leak`), what NXMEM_LEAK_EXIT_CODE looks at. */
+/* Whether there is nothing to say: no table ever held a block and every other figure is zero. Such a process
+ * prints nothing. */
+bool nxm_report_empty(const struct nxm_report *report);
+
+/* Number of leaked blocks (classes with `leak`, live, not suppressed), what NXMEM_LEAK_EXIT_CODE looks at. */
 uint64_t nxm_report_leaks(const struct nxm_report *report);
 
-/* Writes to `fd`. 0 or NXM_ENOMEM (degraded) or NXM_EINVAL (write failed). */
+/* Writes to `fd`. 0 or NXM_ENOMEM (written, but not grouped) or NXM_EINVAL (write failed). */
 int nxm_report_write(int fd, const struct nxm_report *report, enum nxm_report_format format);
 
 #endif

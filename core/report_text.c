@@ -1,0 +1,307 @@
+#include "report_format.h"
+
+#include <string.h>
+
+#define LABEL "%-20s"
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+static void count_of(struct nxm_page *page, uint64_t count, const char *noun)
+{
+    nxm_page_printf(page, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
+}
+
+/* "3 blocks, 1.50 MiB" */
+static void amount_of(struct nxm_page *page, struct nxm_amount amount, const char *noun)
+{
+    count_of(page, amount.blocks, noun);
+    nxm_page_printf(page, ", ");
+    nxm_page_bytes(page, amount.bytes);
+}
+
+/* --- head ----------------------------------------------------------------------------------------------- */
+
+static void header(struct nxm_page *page, const struct nxm_report *report)
+{
+    nxm_page_printf(page, "nxmem %s: report of %s, pid %d, ", report->version, report->program, report->pid);
+    if (report->plugin == NULL)
+        nxm_page_printf(page, "no plugin");
+    else
+        nxm_page_printf(page, "plugin %s", report->plugin);
+    if (report->mechanism != NULL && report->mechanism[0] != '\0')
+        nxm_page_printf(page, ", mechanism %s", report->mechanism);
+    nxm_page_printf(page, "\n");
+}
+
+static void summary(struct nxm_page *page, const struct nxm_leaks *leaks)
+{
+    if (leaks->leaked.blocks == 0) {
+        nxm_page_printf(page, "no leaks\n");
+        return;
+    }
+    nxm_page_printf(page, "LEAK: ");
+    amount_of(page, leaks->leaked, "block");
+    if (leaks->grouped) {
+        nxm_page_printf(page, " in ");
+        count_of(page, leaks->places, "place");
+        nxm_page_printf(page, "\n");
+    } else {
+        nxm_page_printf(page, " (no memory left to tell the places apart)\n");
+    }
+}
+
+/* --- places ---------------------------------------------------------------------------------------------- */
+
+static void frame_line(struct nxm_page *page, size_t number, const struct nxm_frame *frame)
+{
+    nxm_page_printf(page, "    #%zu ", number);
+    if (frame->symbol != NULL)
+        nxm_page_printf(page, "%s+0x%jx ", frame->symbol, (uintmax_t)frame->symbol_offset);
+    if (frame->module[0] != '\0')
+        nxm_page_printf(page, "(%s+0x%jx)\n", base_name(frame->module), (uintmax_t)frame->offset);
+    else
+        nxm_page_printf(page, "(0x%jx, in no loaded file)\n", (uintmax_t)frame->pc);
+}
+
+static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
+{
+    struct nxm_frame frames[NXM_STACK_DEPTH_MAX];
+    size_t count = nxm_stack_frames(group->stack, frames, NXM_STACK_DEPTH_MAX);
+    const char *api = nxm_report_api(report, group->api);
+
+    nxm_page_printf(page, "\n");
+    nxm_page_bytes(page, group->amount.bytes);
+    nxm_page_printf(page, " in ");
+    count_of(page, group->amount.blocks, "block");
+    if (group->device >= 0)
+        nxm_page_printf(page, ", device %d", group->device);
+    nxm_page_printf(page, ", %s", api == NULL ? "unknown call" : api);
+    if (group->class_ != NXM_CLASS_DEVICE)
+        nxm_page_printf(page, ", %s", nxm_class_words((enum nxm_class)group->class_));
+    nxm_page_printf(page, "\n");
+    for (size_t i = 0; i < count; i++)
+        frame_line(page, i, &frames[i]);
+    if (count == 0)
+        nxm_page_printf(page, "    (no call stack was kept)\n");
+}
+
+/* --- totals ----------------------------------------------------------------------------------------------- */
+
+static void class_line(struct nxm_page *page, const char *label, const struct nxm_class_totals *totals)
+{
+    struct nxm_amount live = { totals->live_blocks, totals->live_bytes }, ever = { totals->ever_blocks, totals->ever_bytes };
+
+    if (totals->ever_blocks == 0)
+        return;
+    nxm_page_printf(page, LABEL "live ", label);
+    amount_of(page, live, "block");
+    nxm_page_printf(page, "; peak ");
+    nxm_page_bytes(page, totals->peak_bytes);
+    nxm_page_printf(page, "; in all ");
+    amount_of(page, ever, "block");
+    nxm_page_printf(page, "\n");
+}
+
+/* The program's own virtual memory is three things that must not be added up: one line for all of them. */
+static void vmm_line(struct nxm_page *page, const struct nxm_leaks *leaks)
+{
+    static const struct {
+        enum nxm_class class_;
+        const char *verb, *noun;
+    } parts[] = {
+        { NXM_CLASS_VMM_RESERVED, "reserved", "range" },
+        { NXM_CLASS_VMM_CREATED, "created", "handle" },
+        { NXM_CLASS_VMM_MAPPED, "mapped", "mapping" },
+    };
+    bool used = false;
+
+    for (size_t i = 0; i < 3; i++)
+        used = used || leaks->classes[parts[i].class_].ever_blocks != 0;
+    if (!used)
+        return;
+    nxm_page_printf(page, LABEL, "program's own VMM");
+    for (size_t i = 0; i < 3; i++) {
+        const struct nxm_class_totals *totals = &leaks->classes[parts[i].class_];
+
+        nxm_page_printf(page, "%s%s ", i == 0 ? "" : "; ", parts[i].verb);
+        nxm_page_bytes(page, totals->live_bytes);
+        nxm_page_printf(page, " in ");
+        count_of(page, totals->live_blocks, parts[i].noun);
+        nxm_page_printf(page, " (peak ");
+        nxm_page_bytes(page, totals->peak_bytes);
+        nxm_page_printf(page, ")");
+    }
+    nxm_page_printf(page, "\n");
+}
+
+static bool is_vmm(int class_)
+{
+    return class_ == NXM_CLASS_VMM_RESERVED || class_ == NXM_CLASS_VMM_CREATED || class_ == NXM_CLASS_VMM_MAPPED;
+}
+
+static void class_lines(struct nxm_page *page, const struct nxm_leaks *leaks)
+{
+    for (int class_ = 0; class_ < NXM_CLASS_COUNT; class_++) {
+        if (!is_vmm(class_))
+            class_line(page, nxm_class_words((enum nxm_class)class_), &leaks->classes[class_]);
+    }
+    vmm_line(page, leaks);
+}
+
+static void amount_line(struct nxm_page *page, const char *label, struct nxm_amount amount, const char *words)
+{
+    if (amount.blocks == 0 && amount.bytes == 0)
+        return;
+    nxm_page_printf(page, LABEL, label);
+    amount_of(page, amount, "block");
+    nxm_page_printf(page, "%s\n", words);
+}
+
+static void count_line(struct nxm_page *page, const char *label, uint64_t count, const char *noun, const char *words)
+{
+    if (count == 0)
+        return;
+    nxm_page_printf(page, LABEL, label);
+    count_of(page, count, noun);
+    nxm_page_printf(page, "%s\n", words);
+}
+
+static void plugin_memory_line(struct nxm_page *page, const struct nxm_report *report)
+{
+    if (report->owned_bytes == 0 && report->mapped_bytes == 0)
+        return;
+    nxm_page_printf(page, LABEL "owned ", "by the plugin");
+    nxm_page_bytes(page, report->owned_bytes);
+    nxm_page_printf(page, ", mapped ");
+    nxm_page_bytes(page, report->mapped_bytes);
+    nxm_page_printf(page, ", for live blocks\n");
+}
+
+static void suppressed_line(struct nxm_page *page, const struct nxm_leaks *leaks)
+{
+    if (leaks->suppressed.blocks == 0)
+        return;
+    nxm_page_printf(page, LABEL, "suppressed");
+    amount_of(page, leaks->suppressed, "block");
+    if (leaks->grouped) {
+        nxm_page_printf(page, " in ");
+        count_of(page, leaks->group_count - leaks->places, "place");
+    }
+    nxm_page_printf(page, "\n");
+}
+
+static void other_lines(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
+{
+    suppressed_line(page, leaks);
+    amount_line(page, "waiting", leaks->waiting, ": freed by the program, not yet by its owner");
+    count_line(page, "views", report->views, "shared prefix view", " in live blocks");
+    amount_line(page, "quarantined", report->quarantined, ": kept back by the plugin for good");
+    amount_line(page, "reclaimed by reset", report->reclaimed_by_reset, ": live when their context went");
+    amount_line(page, "freed during exit", report->freed_during_exit, ": after the plugin's last moment");
+    amount_line(page, "freed out of sight", report->freed_out_of_sight, ": gone without a free that we saw");
+    amount_line(page, "imports left open", report->imported, "");
+    count_line(page, "unknown frees", report->unknown_frees.blocks, "address", " that the report knows nothing of");
+    count_line(page, "misuse", report->misuse, "free", " answered with an error (double, foreign or interior)");
+    plugin_memory_line(page, report);
+    count_line(page, "call stacks", nxm_stack_dropped(), "capture", " not kept: the memory for stacks is used up");
+}
+
+/* --- gate -------------------------------------------------------------------------------------------------- */
+
+static void gate_count(struct nxm_page *page, uint64_t count, const char *noun, bool *first)
+{
+    if (count == 0)
+        return;
+    nxm_page_printf(page, *first ? "" : ", ");
+    count_of(page, count, noun);
+    *first = false;
+}
+
+/* "2 blocks, 1 view". An open allocator goes without saying while something lives in it. */
+static void gate_counts(struct nxm_page *page, uint64_t blocks, uint64_t views, uint64_t queued, uint64_t allocators,
+                        uint64_t capabilities)
+{
+    bool first = true;
+
+    gate_count(page, blocks, "block", &first);
+    gate_count(page, views, "view", &first);
+    gate_count(page, queued, "queued release", &first);
+    if (first)
+        gate_count(page, allocators, "open allocator", &first);
+    if (first)
+        gate_count(page, capabilities, "live capability record", &first);
+}
+
+static void gate_reason(struct nxm_page *page, const struct nxm_report *report)
+{
+    const struct nxm_gate *gate = &report->gate;
+    uint64_t views = report->views > gate->plugin.live_views ? report->views : gate->plugin.live_views;
+
+    switch (gate->reason) {
+    case NXM_GATE_OPEN:
+        nxm_page_printf(page, "%s", report->gate_extra == NULL ? "its handle was kept" : report->gate_extra);
+        return;
+    case NXM_GATE_QUERY_FAILED:
+        nxm_page_printf(page, "it could not say what is live in it");
+        break;
+    case NXM_GATE_HOST:
+        gate_counts(page, gate->host.allocations, views, gate->host.queued, gate->host.allocators, 0);
+        break;
+    case NXM_GATE_PLUGIN:
+        nxm_page_printf(page, "by its own count ");
+        gate_counts(page, gate->plugin.live_allocations, gate->plugin.live_views, gate->plugin.queued_releases,
+                    gate->plugin.live_allocators, gate->plugin.live_capabilities);
+        break;
+    case NXM_GATE_REFERENCED:
+        nxm_page_printf(page, "something else still uses it");
+        break;
+    }
+    if (report->gate_extra != NULL)
+        nxm_page_printf(page, "; %s", report->gate_extra);
+}
+
+static void gate_line(struct nxm_page *page, const struct nxm_report *report)
+{
+    if (report->plugin == NULL && !report->gate_known)
+        return;
+    nxm_page_printf(page, LABEL, "unload gate");
+    if (!report->gate_known) {
+        nxm_page_printf(page, "not asked: the process ended first\n");
+        return;
+    }
+    if (nxm_report_unloaded(report)) {
+        nxm_page_printf(page, "plugin unloaded\n");
+        return;
+    }
+    nxm_page_printf(page, "plugin kept mapped: ");
+    gate_reason(page, report);
+    nxm_page_printf(page, "\n");
+}
+
+static void counter_lines(struct nxm_page *page, const struct nxm_report *report)
+{
+    count_line(page, "leaked on purpose", report->counters.leaked_callback_tables, "callback table",
+               ": a release it belongs to never completed");
+    count_line(page, "leaked on purpose", report->counters.forced_module_leaks, "plugin module",
+               ": dropped while something lived in it");
+}
+
+void nxm_report_text(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
+{
+    header(page, report);
+    summary(page, leaks);
+    for (size_t i = 0; i < leaks->places && leaks->grouped; i++)
+        place(page, report, &leaks->groups[i]);
+    nxm_page_printf(page, "\n");
+    class_lines(page, leaks);
+    other_lines(page, report, leaks);
+    gate_line(page, report);
+    counter_lines(page, report);
+    if (report->note != NULL)
+        nxm_page_printf(page, LABEL "%s\n", "note", report->note);
+}

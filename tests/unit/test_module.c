@@ -1,0 +1,533 @@
+/* core/module.c, library.c, module_path.c: loading, naming what is wrong, finding mechanisms, unloading. The
+ * process-wide counters are only compared before and after: tests that pin a module for ever are in
+ * test_module_leak.c. */
+#include "core/module.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/mem.h"
+#include "tests/unit/support/fake.h"
+
+#define PLUGIN UNIT_DIR "/plugins/fake.so"
+
+static char directory[] = "/tmp/nxm_module_XXXXXX";
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) == NULL ? -1 : 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+static struct nxm_module *load(void)
+{
+    struct nxm_module *module = NULL;
+    struct nxm_error error = { .text = "" };
+
+    if (nxm_module_load(PLUGIN, NULL, &module, &error) != NXM_OK)
+        fail_msg("%s", error.text);
+    return module;
+}
+
+static bool mapped(void)
+{
+    void *handle = dlopen(PLUGIN, RTLD_LAZY | RTLD_NOLOAD);
+
+    if (handle != NULL)
+        dlclose(handle);
+    return handle != NULL;
+}
+
+static uint64_t unmapped_count(void)
+{
+    struct nxm_module_counters counters;
+
+    nxm_module_counters(&counters);
+    return counters.modules_unmapped;
+}
+
+/* --- what cannot be loaded ------------------------------------------------------------------------------------------ */
+
+static void refused(const char *path, int code, const char *word)
+{
+    struct nxm_module *module = (void *)0x1;
+    struct nxm_error error = { .text = "" };
+
+    assert_int_equal(nxm_module_load(path, NULL, &module, &error), code);
+    assert_int_equal(error.code, code);
+    assert_ptr_equal(module, (void *)0x1);
+    assert_null(strchr(error.text, '\n'));
+    if (strstr(error.text, word) == NULL)
+        fail_msg("'%s' does not say '%s'", error.text, word);
+}
+
+/* A file of `bytes` bytes that begins with `content`; the path is valid until the next call. */
+static const char *file_of(const void *content, size_t content_bytes, off_t bytes)
+{
+    static char path[128];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/file.so", directory);
+    fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0700);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, content_bytes), (ssize_t)content_bytes);
+    assert_int_equal(ftruncate(fd, bytes), 0);
+    close(fd);
+    return path;
+}
+
+static void remove_file(void)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/file.so", directory);
+    unlink(path);
+}
+
+/* The fake plugin's own bytes. */
+static size_t read_plugin(char **ret_bytes)
+{
+    int fd = open(PLUGIN, O_RDONLY);
+    struct stat facts;
+
+    assert_int_equal(fstat(fd, &facts), 0);
+    *ret_bytes = malloc((size_t)facts.st_size);
+    assert_int_equal(read(fd, *ret_bytes, (size_t)facts.st_size), facts.st_size);
+    close(fd);
+    return (size_t)facts.st_size;
+}
+
+static void a_missing_file_is_named_as_missing(void **state)
+{
+    (void)state;
+    refused("/nowhere/plugin.so", NXM_EOPEN, "no such file");
+}
+
+static void a_directory_is_named_as_one(void **state)
+{
+    (void)state;
+    refused(directory, NXM_EOPEN, "directory");
+}
+
+static void files_that_are_no_libraries_are_refused(void **state)
+{
+    (void)state;
+    refused(file_of("", 0, 0), NXM_EOPEN, "not an ELF file");
+    refused(file_of("#!/bin/sh\n", 10, 4000), NXM_EOPEN, "not an ELF file");
+    refused(file_of("\177ELF", 4, 4), NXM_EOPEN, "truncated");
+    remove_file();
+    refused("/dev/null", NXM_EOPEN, "not a regular file");
+}
+
+static void a_library_cut_anywhere_is_refused_and_never_touched(void **state)
+{
+    char *bytes;
+    size_t size = read_plugin(&bytes);
+    Elf64_Ehdr header;
+
+    (void)state;
+    memcpy(&header, bytes, sizeof header);
+    refused(file_of(bytes, 40, 40), NXM_EOPEN, "truncated");
+    refused(file_of(bytes, sizeof header, sizeof header), NXM_EOPEN, "truncated");
+    refused(file_of(bytes, header.e_phoff + 60, (off_t)header.e_phoff + 60), NXM_EOPEN, "truncated");
+    refused(file_of(bytes, 4096, 4096), NXM_EOPEN, "truncated"); /* a mapped page behind the end is a SIGBUS */
+    remove_file();
+    assert_true(size > 4096);
+    free(bytes);
+}
+
+static void another_class_machine_or_type_is_named(void **state)
+{
+    char *bytes;
+    size_t size = read_plugin(&bytes);
+    Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)bytes;
+
+    (void)state;
+    header->e_ident[EI_CLASS] = ELFCLASS32;
+    refused(file_of(bytes, size, (off_t)size), NXM_EOPEN, "word size");
+    header->e_ident[EI_CLASS] = ELFCLASS64;
+    header->e_machine = EM_RISCV;
+    refused(file_of(bytes, size, (off_t)size), NXM_EOPEN, "another machine");
+    free(bytes);
+    size = read_plugin(&bytes);
+    ((Elf64_Ehdr *)(void *)bytes)->e_type = ET_REL;
+    refused(file_of(bytes, size, (off_t)size), NXM_EOPEN, "not a shared library");
+    remove_file();
+    free(bytes);
+}
+
+static void the_first_missing_export_is_named(void **state)
+{
+    (void)state;
+    refused(UNIT_DIR "/plugins/without_negotiate.so", NXM_ESYMBOL, "NxmemNegotiate");
+    refused(UNIT_DIR "/plugins/without_factories.so", NXM_ESYMBOL, "NxmemCreateAllocatorFactories");
+    refused(UNIT_DIR "/plugins/without_readiness.so", NXM_ESYMBOL, "NxmemQueryUnloadReadiness");
+    assert_int_equal(fake.unmapped, 3);
+}
+
+static void a_refused_negotiation_closes_the_library(void **state)
+{
+    NxmemVersionRange from_the_future = { 99, 99, 0, 1 };
+    struct nxm_module *module;
+    uint64_t before = unmapped_count();
+
+    (void)state;
+    assert_int_equal(nxm_module_load(PLUGIN, &from_the_future, &module, NULL), NXM_ENEGOTIATE);
+    fake.negotiate_status = NXMEM_STATUS_VERSION_MISMATCH;
+    refused(PLUGIN, NXM_ENEGOTIATE, "VERSION_MISMATCH");
+    assert_int_equal(fake.unmapped, 2);
+    assert_int_equal(fake.queries, 0);        /* no common version, so no question */
+    assert_int_equal(unmapped_count(), before); /* no module object existed */
+}
+
+static void refused_factories_are_released_and_the_plugin_asked_before_its_code_goes(void **state)
+{
+    uint64_t before = unmapped_count();
+
+    (void)state;
+    fake.factories = 3;
+    fake.break_second_factory = true;
+    refused(PLUGIN, NXM_ECALL, "factory vtable");
+    assert_int_equal(fake.factory_releases, 3);
+    assert_int_equal(fake.queries, 1);
+    assert_int_equal(fake.unmapped, 1);
+    assert_int_equal(unmapped_count(), before + 1);
+}
+
+static void a_failing_enumeration_is_refused(void **state)
+{
+    (void)state;
+    fake.create_status = NXMEM_STATUS_DEVICE_ERROR;
+    refused(PLUGIN, NXM_ECALL, "DEVICE_ERROR");
+    assert_int_equal(fake.factory_releases, 0);
+    assert_int_equal(fake.unmapped, 1);
+}
+
+static void without_memory_for_its_records_the_library_is_closed(void **state)
+{
+    (void)state;
+    for (unsigned long n = 1; n <= 2; n++) {
+        nxm_mem_fail_at(n);
+        refused(PLUGIN, NXM_ENOMEM, "no memory");
+        nxm_mem_fail_at(0);
+        assert_int_equal(fake.unmapped, n);
+        assert_false(mapped());
+    }
+}
+
+/* --- what is loaded -------------------------------------------------------------------------------------------------- */
+
+static void a_module_says_what_it_is(void **state)
+{
+    struct nxm_module *module = load();
+    struct nxm_mechanism mechanism;
+
+    (void)state;
+    assert_string_equal(nxm_module_path(module), PLUGIN);
+    assert_int_equal(nxm_module_minor(module), 1);
+    assert_int_equal(nxm_module_mechanism_count(module), 1);
+    nxm_module_mechanism(module, 0, &mechanism);
+    assert_string_equal(mechanism.name, "plain");
+    assert_int_equal(mechanism.device.tier, NXMEM_TIER_DEVICE);
+    assert_true((mechanism.capabilities & NXMEM_CAPABILITY_ALLOCATOR) != 0);
+    nxm_module_drop(module);
+}
+
+static void an_older_range_is_negotiated_down(void **state)
+{
+    NxmemVersionRange older = { 1, 1, 0, 0 };
+    struct nxm_module *module;
+
+    (void)state;
+    assert_int_equal(nxm_module_load(PLUGIN, &older, &module, NULL), NXM_OK);
+    assert_int_equal(nxm_module_minor(module), 0);
+    nxm_module_drop(module);
+}
+
+static void mechanisms_are_found_by_name_and_device(void **state)
+{
+    struct nxm_module *module;
+    size_t index = 99;
+
+    (void)state;
+    fake.factories = 4;
+    fake.factory_names[0] = "host";
+    fake.factory_devices[0] = (NxmemDeviceId){ NXMEM_TIER_HOST, 0 };
+    fake.factory_names[1] = "direct";
+    fake.factory_names[2] = "pool";
+    fake.factory_names[3] = "direct";
+    fake.factory_devices[3] = (NxmemDeviceId){ NXMEM_TIER_DEVICE, 1 };
+    module = load();
+    assert_int_equal(nxm_module_find_mechanism(module, "direct", (NxmemDeviceId){ 0, 0 }, &index, NULL), NXM_OK);
+    assert_int_equal(index, 1);
+    assert_int_equal(nxm_module_find_mechanism(module, "direct", (NxmemDeviceId){ 0, 1 }, &index, NULL), NXM_OK);
+    assert_int_equal(index, 3);
+    assert_int_equal(nxm_module_find_mechanism(module, "pool", (NxmemDeviceId){ 0, 0 }, &index, NULL), NXM_OK);
+    assert_int_equal(index, 2);
+    assert_int_equal(nxm_module_find_mechanism(module, NULL, (NxmemDeviceId){ 0, 0 }, &index, NULL), NXM_OK);
+    assert_int_equal(index, 1);
+    assert_int_equal(nxm_module_find_mechanism(module, "", (NxmemDeviceId){ 1, 0 }, &index, NULL), NXM_OK);
+    assert_int_equal(index, 0);
+    nxm_module_drop(module);
+}
+
+static void an_unknown_mechanism_is_answered_with_what_there_is(void **state)
+{
+    struct nxm_module *module;
+    struct nxm_error error;
+    size_t index = 99;
+
+    (void)state;
+    fake.factories = 2;
+    fake.factory_names[1] = "pool";
+    module = load();
+    assert_int_equal(nxm_module_find_mechanism(module, "lazy", (NxmemDeviceId){ 0, 0 }, &index, &error), NXM_ENOMECHANISM);
+    assert_non_null(strstr(error.text, "lazy"));
+    assert_non_null(strstr(error.text, "plain"));
+    assert_non_null(strstr(error.text, "pool"));
+    assert_int_equal(nxm_module_find_mechanism(module, NULL, (NxmemDeviceId){ 0, 7 }, &index, &error), NXM_ENOMECHANISM);
+    assert_int_equal(index, 99);
+    nxm_module_drop(module);
+}
+
+static void it_contains_its_own_code_and_nobody_elses(void **state)
+{
+    struct nxm_module *module = load();
+    char *own = nxm_module_symbol(module, "NxmemNegotiate");
+    int local;
+
+    (void)state;
+    assert_non_null(own);
+    assert_true(nxm_module_contains(module, own));
+    assert_true(nxm_module_contains(module, own + 1));
+    assert_false(nxm_module_contains(module, (void *)(uintptr_t)&nxm_module_load));
+    assert_false(nxm_module_contains(module, &local));
+    assert_false(nxm_module_contains(module, NULL));
+    assert_null(nxm_module_symbol(module, "NoSuchExport"));
+    nxm_module_drop(module);
+}
+
+static void two_loads_are_two_modules(void **state)
+{
+    struct nxm_module *first = load(), *second = load();
+
+    (void)state;
+    assert_ptr_not_equal(first, second);
+    nxm_module_drop(first);
+    assert_true(mapped());
+    assert_int_equal(fake.unmapped, 0);
+    nxm_module_drop(second);
+    assert_int_equal(fake.unmapped, 1);
+    assert_int_equal(fake.factory_releases, 2);
+}
+
+/* --- unloading -------------------------------------------------------------------------------------------------------- */
+
+static void an_idle_module_unloads_and_its_factories_are_released_once(void **state)
+{
+    struct nxm_module *module;
+    struct nxm_gate gate;
+    uint64_t before = unmapped_count();
+
+    (void)state;
+    fake.factories = 3;
+    module = load();
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_OK);
+    assert_int_equal(gate.reason, NXM_GATE_OPEN);
+    assert_false(gate.handle_kept);
+    assert_int_equal(fake.factory_releases, 3);
+    assert_int_equal(fake.unmapped, 1);
+    assert_false(mapped());
+    assert_int_equal(unmapped_count(), before + 1);
+}
+
+static void dropping_an_idle_module_unmaps_it(void **state)
+{
+    uint64_t before = unmapped_count();
+
+    (void)state;
+    nxm_module_drop(load());
+    assert_int_equal(fake.unmapped, 1);
+    assert_int_equal(fake.queries, 1);
+    assert_int_equal(unmapped_count(), before + 1);
+    nxm_module_drop(NULL);
+}
+
+static void a_refusal_keeps_the_handle_and_a_later_try_succeeds(void **state)
+{
+    struct nxm_module *module = load();
+    struct nxm_gate gate;
+
+    (void)state;
+    fake.report.live_capabilities = 2;
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_EBUSY);
+    assert_int_equal(gate.reason, NXM_GATE_PLUGIN);
+    assert_true(gate.handle_kept);
+    assert_int_equal(gate.plugin.live_capabilities, 2);
+    assert_int_equal(fake.factory_releases, 0);
+    fake.report.live_capabilities = 0;
+    fake.query_status = NXMEM_STATUS_INTERNAL_ERROR;
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_EBUSY);
+    assert_int_equal(gate.reason, NXM_GATE_QUERY_FAILED);
+    fake.query_status = 0;
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_OK);
+    assert_int_equal(fake.unmapped, 1);
+}
+
+static void asking_the_gate_has_no_consequences(void **state)
+{
+    struct nxm_module *module = load();
+    struct nxm_gate gate;
+
+    (void)state;
+    nxm_module_query_gate(module, &gate);
+    assert_int_equal(gate.reason, NXM_GATE_OPEN);
+    assert_true(gate.handle_kept);
+    assert_int_equal(fake.factory_releases, 0);
+    assert_true(mapped());
+    nxm_module_drop(module);
+}
+
+/* --- short names ------------------------------------------------------------------------------------------------------ */
+
+static void touch(const char *below)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", directory, below);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void erase(const char *below)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", directory, below);
+    assert_int_equal(remove(path), 0);
+}
+
+static void assert_found(const char *name, const char *below)
+{
+    char path[256], expected[256];
+
+    snprintf(expected, sizeof expected, "%s/%s", directory, below);
+    assert_int_equal(nxm_module_find_path(name, directory, path, sizeof path, NULL), NXM_OK);
+    assert_string_equal(path, expected);
+}
+
+static void a_short_name_is_looked_up_in_order(void **state)
+{
+    char made[256];
+
+    (void)state;
+    snprintf(made, sizeof made, "%s/nxmem", directory);
+    assert_int_equal(mkdir(made, 0700), 0);
+    snprintf(made, sizeof made, "%s/plugins", directory);
+    assert_int_equal(mkdir(made, 0700), 0);
+    touch("plugins/direct.so");
+    assert_found("direct", "plugins/direct.so");
+    touch("direct.so");
+    assert_found("direct", "direct.so");
+    touch("nxmem/direct.so");
+    assert_found("direct", "nxmem/direct.so");
+    erase("nxmem/direct.so");
+    erase("direct.so");
+    erase("plugins/direct.so");
+    erase("nxmem");
+    erase("plugins");
+}
+
+static void a_value_with_a_slash_is_a_path(void **state)
+{
+    char path[64];
+
+    (void)state;
+    assert_int_equal(nxm_module_find_path("./direct", directory, path, sizeof path, NULL), NXM_OK);
+    assert_string_equal(path, "./direct");
+}
+
+static void what_is_not_found_says_where_it_was_looked_for(void **state)
+{
+    struct nxm_error error;
+    char path[64] = "untouched";
+
+    (void)state;
+    assert_int_equal(nxm_module_find_path("driect", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_non_null(strstr(error.text, "nxmem/driect.so"));
+    assert_non_null(strstr(error.text, directory));
+    assert_int_equal(nxm_module_find_path("", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_string_equal(path, "untouched");
+}
+
+static void a_path_that_does_not_fit_is_refused_not_cut(void **state)
+{
+    char path[8] = "same";
+
+    (void)state;
+    assert_int_equal(nxm_module_find_path("/a/b/c/d/e", directory, path, sizeof path, NULL), NXM_EOPEN);
+    touch("direct.so");
+    assert_int_equal(nxm_module_find_path("direct", directory, path, sizeof path, NULL), NXM_EOPEN);
+    erase("direct.so");
+    assert_string_equal(path, "same");
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_missing_file_is_named_as_missing),
+        TEST(a_directory_is_named_as_one),
+        TEST(files_that_are_no_libraries_are_refused),
+        TEST(a_library_cut_anywhere_is_refused_and_never_touched),
+        TEST(another_class_machine_or_type_is_named),
+        TEST(the_first_missing_export_is_named),
+        TEST(a_refused_negotiation_closes_the_library),
+        TEST(refused_factories_are_released_and_the_plugin_asked_before_its_code_goes),
+        TEST(a_failing_enumeration_is_refused),
+        TEST(without_memory_for_its_records_the_library_is_closed),
+        TEST(a_module_says_what_it_is),
+        TEST(an_older_range_is_negotiated_down),
+        TEST(mechanisms_are_found_by_name_and_device),
+        TEST(an_unknown_mechanism_is_answered_with_what_there_is),
+        TEST(it_contains_its_own_code_and_nobody_elses),
+        TEST(two_loads_are_two_modules),
+        TEST(an_idle_module_unloads_and_its_factories_are_released_once),
+        TEST(dropping_an_idle_module_unmaps_it),
+        TEST(a_refusal_keeps_the_handle_and_a_later_try_succeeds),
+        TEST(asking_the_gate_has_no_consequences),
+        TEST(a_short_name_is_looked_up_in_order),
+        TEST(a_value_with_a_slash_is_a_path),
+        TEST(what_is_not_found_says_where_it_was_looked_for),
+        TEST(a_path_that_does_not_fit_is_refused_not_cut),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
