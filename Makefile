@@ -62,7 +62,7 @@ ROUTES := $(patsubst %,$(BUILD)/interpose/%.o,real label objects runtime route r
 ROUTING_SHIM := $(R)/libroutes.so
 ROUTING_FAKES := $(R)/cuda/libcuda.so.1 $(R)/cuda114/libcuda.so.1 $(R)/cuda450/libcuda.so.1 $(R)/other/libdriver.so \
   $(R)/libcudart.so.12 $(R)/libcudart.so.13 $(R)/libuser.so $(R)/libuser_a.so $(R)/libuser12.so $(R)/libuser13.so \
-  $(R)/libuser_cuda.so $(R)/libuser_sysv.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
+  $(R)/libuser_cuda.so $(R)/libuser_deep.so $(R)/libuser_sysv.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
 ROUTING_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/routing/test_*.c))
 ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
 FAKE = @mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Wno-missing-prototypes -O1 -g -fPIC -shared -fvisibility=hidden \
@@ -85,15 +85,17 @@ $(R)/other/libdriver.so: tests/routing/fake_cuda.c # a driver under another name
 $(R)/libcudart.so.%: tests/routing/fake_cudart.c
 	@mkdir -p $(@D) && printf 'libcudart.so.$* { global: cuda*; fake_*; local: *; };\n' >$@.map
 	$(FAKE) -DVERSION=$* -Wl,-Bsymbolic -Wl,-soname,libcudart.so.$* -Wl,--version-script=$@.map
-$(R)/libuser.so $(R)/libuser_a.so: tests/routing/fake_user.c # two: each the other's next
-	$(FAKE) -DMARK=1
+$(R)/libuser.so $(R)/libuser_a.so: tests/routing/fake_user.c
+	$(FAKE) -DMARK=1 -Wl,-soname,$(@F)
 $(R)/libuser12.so: tests/routing/fake_user.c $(R)/libcudart.so.12
 	$(FAKE) -DMARK=12 -DUSES_CUDART $(R)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN'
 $(R)/libuser13.so: tests/routing/fake_user.c $(R)/libcudart.so.13
 	$(FAKE) -DMARK=13 -DUSES_CUDART $(R)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN'
+$(R)/libuser_front.so: tests/routing/fake_user.c $(R)/libuser_a.so
+	$(FAKE) -DMARK=7 -Wl,--no-as-needed $(R)/libuser_a.so -Wl,-rpath,'$$ORIGIN'
 $(R)/libuser_sysv.so: tests/routing/fake_user.c # no version, no need: whoever is there
 	$(FAKE) -DMARK=3 -DUSES_CUDART -Wl,--hash-style=sysv -Wl,-z,lazy
-$(R)/libuser_cuda.so: tests/routing/fake_user.c $(R)/cuda/libcuda.so.1
+$(R)/libuser_cuda.so $(R)/libuser_deep.so: tests/routing/fake_user.c $(R)/cuda/libcuda.so.1
 	$(FAKE) -DMARK=4 -DUSES_CUDA $(R)/cuda/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/cuda'
 $(R)/private/libprivate.so: tests/routing/fake_user.c
 	$(FAKE) -DMARK=5 -Wl,-soname,libprivate.so
@@ -113,7 +115,6 @@ $(R)/program_musl: tests/routing/program.c
 $(R)/program_linked: tests/routing/program.c $(R)/cuda/libcuda.so.1
 	$(call PROGRAM,$(CC),-DLINKED $(R)/cuda/libcuda.so.1 -Wl$(comma)-rpath$(comma)'$$ORIGIN/cuda' -ldl)
 
-# As a preload the sanitised shim needs its runtime in front.
 $(ROUTING_TESTS): $(BUILD)/%: %.c tests/routing/inside.h $(ROUTING_SHIM) $(ROUTING_FAKES) $(ROUTING_PROGRAMS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
