@@ -62,7 +62,8 @@ ROUTES := $(patsubst %,$(BUILD)/interpose/%.o,real label objects runtime route r
 ROUTING_SHIM := $(R)/libroutes.so
 ROUTING_FAKES := $(R)/cuda/libcuda.so.1 $(R)/cuda114/libcuda.so.1 $(R)/cuda450/libcuda.so.1 $(R)/other/libdriver.so \
   $(R)/libcudart.so.12 $(R)/libcudart.so.13 $(R)/libuser.so $(R)/libuser_a.so $(R)/libuser12.so $(R)/libuser13.so \
-  $(R)/libuser_cuda.so $(R)/libuser_deep.so $(R)/libuser_sysv.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
+  $(R)/libuser_cuda.so $(R)/libuser_deep.so $(R)/libuser_sysv.so $(R)/libuser_front.so \
+  $(R)/libplace12.so $(R)/libplace13.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
 ROUTING_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/routing/test_*.c))
 ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
 FAKE = @mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Wno-missing-prototypes -O1 -g -fPIC -shared -fvisibility=hidden \
@@ -87,9 +88,9 @@ $(R)/libcudart.so.%: tests/routing/fake_cudart.c
 	$(FAKE) -DVERSION=$* -Wl,-Bsymbolic -Wl,-soname,libcudart.so.$* -Wl,--version-script=$@.map
 $(R)/libuser.so $(R)/libuser_a.so: tests/routing/fake_user.c
 	$(FAKE) -DMARK=1 -Wl,-soname,$(@F)
-$(R)/libuser12.so: tests/routing/fake_user.c $(R)/libcudart.so.12
+$(R)/libuser12.so $(R)/libplace12.so: tests/routing/fake_user.c $(R)/libcudart.so.12
 	$(FAKE) -DMARK=12 -DUSES_CUDART $(R)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN'
-$(R)/libuser13.so: tests/routing/fake_user.c $(R)/libcudart.so.13
+$(R)/libuser13.so $(R)/libplace13.so: tests/routing/fake_user.c $(R)/libcudart.so.13
 	$(FAKE) -DMARK=13 -DUSES_CUDART $(R)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN'
 $(R)/libuser_front.so: tests/routing/fake_user.c $(R)/libuser_a.so
 	$(FAKE) -DMARK=7 -Wl,--no-as-needed $(R)/libuser_a.so -Wl,-rpath,'$$ORIGIN'

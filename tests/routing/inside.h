@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -45,6 +46,26 @@ static inline void run_inside(char **argv, const char *preload)
     execv("/proc/self/exe", argv);
     perror("execv");
     _exit(127);
+}
+
+/* Runs the program once for each value of NXM_TEST_CASE, each preloaded afresh: the shim learns its driver once
+ * a process. The number of runs that failed. */
+static inline int run_each(char **argv, const char *const cases[], size_t count)
+{
+    int failures = 0;
+    for (size_t i = 0; i < count; ++i) {
+        pid_t child = fork();
+        if (child == 0) {
+            setenv("NXM_TEST_CASE", cases[i], 1);
+            run_inside(argv, beside("libroutes.so"));
+        }
+        int status = -1;
+        if (child < 0 || waitpid(child, &status, 0) != child || status) {
+            fprintf(stderr, "case %s failed (status %d)\n", cases[i], status);
+            ++failures;
+        }
+    }
+    return failures;
 }
 
 #define SYMBOL(type, handle, name) ((type *)dlsym(handle, name))
