@@ -171,6 +171,77 @@ $(BUILD)/tests/interpose/test_%: tests/interpose/test_%.c $(PARTS_O) $(CORE_O) $
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -DNXM_TEST_PLUGIN='"$(abspath $(BUILD))/lib/nxmem/host.so"' \
 	  -MMD -MP -o $@ $< $(PARTS_O) $(CORE_O) -lcmocka -ldl -lpthread
 
+# --- routing tests: the routes alone, over tiny drivers and runtimes; hooks_fake.c stands for the others --
+R := $(BUILD)/tests/routing
+ROUTES := $(patsubst %,$(BUILD)/interpose/%.o,real label objects runtime route route_elf route_libc route_stub_x86_64 \
+            hook_routing hook_runtime)
+ROUTING_SHIM := $(R)/libroutes.so
+ROUTING_FAKES := $(R)/cuda/libcuda.so.1 $(R)/cuda114/libcuda.so.1 $(R)/cuda450/libcuda.so.1 $(R)/other/libdriver.so \
+  $(R)/libcudart.so.12 $(R)/libcudart.so.13 $(R)/libuser.so $(R)/libuser_a.so $(R)/libuser12.so $(R)/libuser13.so \
+  $(R)/libuser_cuda.so $(R)/libuser_deep.so $(R)/libuser_sysv.so $(R)/libuser_front.so \
+  $(R)/libplace12.so $(R)/libplace13.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
+ROUTING_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/routing/test_*.c))
+ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
+FAKE = @mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Wno-missing-prototypes -O1 -g -fPIC -shared -fvisibility=hidden \
+  -o $@ $< -Wl,-z,now
+
+$(BUILD)/tests/routing/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/routing/%.o: tests/routing/%.c
+	$(COMPILE)
+$(ROUTING_SHIM): $(ROUTES) $(R)/hooks_fake.o interpose/exports.map
+	$(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libroutes.so -Wl,--version-script=interpose/exports.map \
+	  -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed -o $@ $(ROUTES) $(R)/hooks_fake.o
+$(R)/cuda/libcuda.so.1: tests/routing/fake_cuda.c
+	$(FAKE) -DPROFILE=13000 -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1
+$(R)/cuda114/libcuda.so.1: tests/routing/fake_cuda.c
+	$(FAKE) -DPROFILE=11040 -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1
+$(R)/cuda450/libcuda.so.1: tests/routing/fake_cuda.c
+	$(FAKE) -DPROFILE=11000 -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1
+$(R)/other/libdriver.so: tests/routing/fake_cuda.c # a driver under another name, with the old hash section
+	$(FAKE) -DPROFILE=13000 -Wl,-Bsymbolic -Wl,-soname,libdriver.so -Wl,--hash-style=sysv
+$(R)/libcudart.so.%: tests/routing/fake_cudart.c
+	@mkdir -p $(@D) && printf 'libcudart.so.$* { global: cuda*; fake_*; local: *; };\n' >$@.map
+	$(FAKE) -DVERSION=$* -Wl,-Bsymbolic -Wl,-soname,libcudart.so.$* -Wl,--version-script=$@.map
+$(R)/libuser.so $(R)/libuser_a.so: tests/routing/fake_user.c
+	$(FAKE) -DMARK=1 -Wl,-soname,$(@F)
+$(R)/libuser12.so $(R)/libplace12.so: tests/routing/fake_user.c $(R)/libcudart.so.12
+	$(FAKE) -DMARK=12 -DUSES_CUDART $(R)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN'
+$(R)/libuser13.so $(R)/libplace13.so: tests/routing/fake_user.c $(R)/libcudart.so.13
+	$(FAKE) -DMARK=13 -DUSES_CUDART $(R)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN'
+$(R)/libuser_front.so: tests/routing/fake_user.c $(R)/libuser_a.so
+	$(FAKE) -DMARK=7 -Wl,--no-as-needed $(R)/libuser_a.so -Wl,-rpath,'$$ORIGIN'
+$(R)/libuser_sysv.so: tests/routing/fake_user.c # no version, no need: whoever is there
+	$(FAKE) -DMARK=3 -DUSES_CUDART -Wl,--hash-style=sysv -Wl,-z,lazy
+$(R)/libuser_cuda.so $(R)/libuser_deep.so: tests/routing/fake_user.c $(R)/cuda/libcuda.so.1
+	$(FAKE) -DMARK=4 -DUSES_CUDA $(R)/cuda/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/cuda'
+$(R)/private/libprivate.so: tests/routing/fake_user.c
+	$(FAKE) -DMARK=5 -Wl,-soname,libprivate.so
+$(R)/libuser_runpath.so: tests/routing/fake_user.c
+	$(FAKE) -DMARK=6 -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/private'
+
+# Programs that know nothing of cmocka: preloaded by the tests in several ways.
+PROGRAM = @mkdir -p $(@D) && $(1) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -g -o $@ $< $(2)
+$(R)/program: tests/routing/program.c
+	$(call PROGRAM,$(CC),-ldl)
+$(R)/program_asan: tests/routing/program.c
+	$(call PROGRAM,gcc,-fsanitize=address -ldl)
+$(R)/program_asan_clang: tests/routing/program.c
+	$(call PROGRAM,clang,-fsanitize=address -ldl)
+$(R)/program_musl: tests/routing/program.c
+	$(call PROGRAM,musl-gcc,)
+$(R)/program_linked: tests/routing/program.c $(R)/cuda/libcuda.so.1
+	$(call PROGRAM,$(CC),-DLINKED $(R)/cuda/libcuda.so.1 -Wl$(comma)-rpath$(comma)'$$ORIGIN/cuda' -ldl)
+
+$(ROUTING_TESTS): $(BUILD)/%: %.c tests/routing/inside.h $(ROUTING_SHIM) $(ROUTING_FAKES) $(ROUTING_PROGRAMS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
+.PHONY: routing-tests check-exports
+routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
+	@set -e; for t in $(ROUTING_TESTS); do $$t; done
+	scripts/check-exports $(ROUTING_SHIM)
+check-exports: $(SHIM) ## see that the shim exports what it should and needs libc only
+	scripts/check-exports $(SHIM)
+
 # --- integration tests ---------------------------------------------------------------------------------
 # The tools, and the shim under whole programs.
 $(BUILD)/tests/integration/%: tests/integration/%.c

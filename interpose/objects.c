@@ -34,7 +34,7 @@ static void snapshot_add(struct snapshot *snapshot, const struct dl_phdr_info *i
     struct link_map *map = snapshot->next;
     struct nxm_object *object = &snapshot->list[snapshot->filled++];
     snapshot->next = map->l_next;
-    object->handle = map;
+    object->identity = map;
     object->name = map->l_name ? map->l_name : "";
     nxm_elf_open(map->l_addr, map->l_ld, &object->elf);
     object->elf.dynamic = map->l_ld;

@@ -15,7 +15,7 @@
 struct nxm_object {
     struct nxm_elf elf;     /* symbols NULL: nothing to read in it */
     const char *name;       /* as the loader knows it; "" for the program */
-    void *handle;           /* what dlopen gave for it: the loader's link map */
+    const void *identity;   /* the loader's link map: the object's for as long as it stays loaded */
     uintptr_t start, end;   /* its span of addresses */
 };
 

@@ -82,8 +82,11 @@ static bool driver_find(const void *answer, struct nxm_object *ret_driver)
 /* A name that the driver lacks is not asked for: a failing dlsym would show in the program's dlerror. */
 static void fields_fill(const struct nxm_object *driver, void *fields[FIELDS])
 {
-    for (unsigned i = 0; i < FIELDS; ++i)
-        if (nxm_elf_define(&driver->elf, field_names[i])) fields[i] = nxm_next_dlsym(driver->handle, field_names[i]);
+    void *handle = nxm_route_pin(driver->name);
+    for (unsigned i = 0; i < FIELDS; ++i) {
+        void *defined = nxm_elf_define(&driver->elf, field_names[i]);
+        fields[i] = defined && handle ? nxm_next_dlsym(handle, field_names[i]) : defined;
+    }
 }
 
 /* Threads race here with the loader's lock free; the first to have filled its copy publishes it. */
@@ -104,8 +107,7 @@ static bool ready_with(const void *answer)
     if (!nxm_next_dlsym) nxm_route_resolve();
     struct nxm_object driver;
     if (!nxm_next_dlsym || !driver_find(answer, &driver)) return false;
-    if (nxm_next_dlopen && *driver.name) nxm_next_dlopen(driver.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    void *fields[FIELDS] = {NULL};
+    void *fields[FIELDS];
     fields_fill(&driver, fields);
     fields_publish(fields);
     return true;

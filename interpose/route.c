@@ -63,7 +63,8 @@ static struct nxm_decision answer(void *substitute, void *otherwise)
 /* Our export would be found where natively nothing is: let the loader fail in its own words. */
 static struct nxm_decision fail(const struct lookup *lookup)
 {
-    return jump(nxm_route_barren_handle ? nxm_route_barren_handle : lookup->handle);
+    void *barren = nxm_route_barren_handle();
+    return jump(barren ? barren : lookup->handle);
 }
 
 /* What the C library answers when the shim itself asks. */
@@ -91,23 +92,37 @@ static bool is_drivers_own(const struct nxm_object *object)
     return nxm_route_starts(name, "libcuda.so") || nxm_route_starts(name, "libnvidia-");
 }
 
+/* RTLD_NEXT means the order of the scope that the caller was loaded into. For an object of start-up that is the
+ * load order. One opened later leads its own scope, or stands in that of an object that needs it: where more
+ * than one definition is in sight there, only its own needs say which comes first. */
+static void scene_find_next(struct scene *scene, const struct nxm_objects *objects, size_t caller)
+{
+    const char *name = scene->lookup->name;
+    size_t next = NXM_NO_OBJECT;
+    unsigned others = 0;
+    for (size_t i = 0; (i = nxm_objects_definer(objects, name, i)) != NXM_NO_OBJECT; ++i) {
+        if (!nxm_objects_reach(objects, caller, i)) continue;
+        scene->reached = true;
+        if (i == caller || (scene->startup_caller && (i < caller || others))) continue;
+        next = i;
+        ++others;
+    }
+    if (others > 1) next = nxm_objects_needed_definer(objects, caller, name, 0);
+    if (next != NXM_NO_OBJECT && next != caller) scene->next = nxm_elf_define(&objects->list[next].elf, name);
+}
+
 static void scene_look(void *argument, const struct nxm_objects *objects)
 {
     struct scene *scene = argument;
-    const char *name = scene->lookup->name;
     size_t caller = nxm_objects_owner(objects, scene->lookup->caller);
     if (caller == NXM_NO_OBJECT) return;
     scene->foreign_caller = nxm_object_is_shim(&objects->list[caller]) || is_drivers_own(&objects->list[caller]);
     if (scene->foreign_caller) return;
     for (size_t i = caller; i < objects->count; ++i) {
         if (nxm_object_is_shim(&objects->list[i])) scene->shim_is_later = true;
-        if (objects->list[i].handle == nxm_route_startup_end) scene->startup_caller = true;
+        if (objects->list[i].identity == nxm_route_startup_end) scene->startup_caller = true;
     }
-    for (size_t i = 0; (i = nxm_objects_definer(objects, name, i)) != NXM_NO_OBJECT; ++i) {
-        if (!nxm_objects_reach(objects, caller, i)) continue;
-        scene->reached = true;
-        if (i > caller && !scene->next) scene->next = nxm_elf_define(&objects->list[i].elf, name);
-    }
+    scene_find_next(scene, objects, caller);
     size_t global = scene->first_global ? nxm_objects_owner(objects, scene->first_global) : NXM_NO_OBJECT;
     scene->global_is_later = global != NXM_NO_OBJECT && global > caller;
 }

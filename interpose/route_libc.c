@@ -1,12 +1,14 @@
 #include "route_libc.h"
 
+#include <dlfcn.h>
+
 #include "route_elf.h"
 
 void *(*nxm_next_dlsym)(void *handle, const char *name);
 void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
 void *(*nxm_next_dlopen)(const char *file, int flags);
-void *nxm_route_barren_handle;
 const void *nxm_route_startup_end;
+static const struct link_map *definer_of_dlsym; /* libc, or its loader */
 
 /* The head of the loader's list, in the C library's own words (glibc's, musl's). */
 extern struct r_debug nxm_glibc_debug __asm__("_r_debug") __attribute__((weak));
@@ -66,10 +68,27 @@ void nxm_route_resolve(void)
         while (last->l_next) last = last->l_next;
         if (!nxm_route_startup_end) nxm_route_startup_end = last;
     }
-    nxm_route_barren_handle = definer;
+    definer_of_dlsym = definer;
     __atomic_store_n((void **)&nxm_next_dlvsym, found_dlvsym, __ATOMIC_RELEASE);
     __atomic_store_n((void **)&nxm_next_dlopen, found_dlopen, __ATOMIC_RELEASE);
     __atomic_store_n((void **)&nxm_next_dlsym, found_dlsym, __ATOMIC_RELEASE);
+}
+
+void *nxm_route_pin(const char *name)
+{
+    if (!nxm_next_dlopen) return NULL;
+    return nxm_next_dlopen(*name ? name : NULL, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+void *nxm_route_barren_handle(void)
+{
+    static void *handle; /* every thread finds the same */
+    void *known = __atomic_load_n(&handle, __ATOMIC_ACQUIRE);
+    if (!known && definer_of_dlsym) {
+        known = nxm_route_pin(definer_of_dlsym->l_name);
+        __atomic_store_n(&handle, known, __ATOMIC_RELEASE);
+    }
+    return known;
 }
 
 __attribute__((constructor)) static void resolve_at_start(void)

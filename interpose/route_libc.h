@@ -18,8 +18,12 @@ extern void *(*nxm_next_dlsym)(void *handle, const char *name);
 extern void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
 extern void *(*nxm_next_dlopen)(const char *file, int flags);
 
-/* A library whose scope holds none of our names: asking there makes the loader itself say "undefined symbol". */
-extern void *nxm_route_barren_handle;
+/* A library whose scope holds none of our names: asking there makes the loader itself say "undefined symbol".
+ * NULL: none. Calls dlopen, since a library that was only needed has no scope of its own until then. */
+void *nxm_route_barren_handle(void);
+
+/* Pins the object that the loader knows as `name` ("" for the program): a handle that may be asked, or NULL. */
+void *nxm_route_pin(const char *name);
 
 /* The last object of start-up if the shim was preloaded, NULL if it was opened late. Only ever compared. */
 extern const void *nxm_route_startup_end;

@@ -42,7 +42,7 @@ static unsigned row_of(enum nxm_api api)
 /* --- slots ----------------------------------------------------------------------------------------- */
 
 struct slot {
-    const void *handle; /* the runtime's link map: pinned, so it names the runtime for ever */
+    const void *identity; /* the runtime's, pinned: names it for ever */
     void *real[ROWS];
 };
 
@@ -52,11 +52,11 @@ static unsigned slots_published; /* slots below this never change */
 
 enum { NO_SLOT = NXM_RUNTIMES };
 
-static unsigned slot_of(const void *handle)
+static unsigned slot_of(const void *identity)
 {
     unsigned count = __atomic_load_n(&slots_published, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; ++i)
-        if (slots[i].handle == handle) return i;
+        if (slots[i].identity == identity) return i;
     return NO_SLOT;
 }
 
@@ -66,7 +66,7 @@ static unsigned slot_publish(const struct slot *filled)
 {
     for (;;) {
         unsigned count = __atomic_load_n(&slots_published, __ATOMIC_ACQUIRE);
-        unsigned known = slot_of(filled->handle);
+        unsigned known = slot_of(filled->identity);
         if (known != NO_SLOT || count == NXM_RUNTIMES) return known;
         if (__atomic_compare_exchange_n(&slots_claimed, &count, count + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             slots[count] = *filled;
@@ -79,13 +79,14 @@ static unsigned slot_publish(const struct slot *filled)
 
 static unsigned slot_register(const struct nxm_object *runtime)
 {
-    unsigned known = slot_of(runtime->handle);
+    unsigned known = slot_of(runtime->identity);
     if (known != NO_SLOT) return known;
-    if (nxm_next_dlopen && *runtime->name) nxm_next_dlopen(runtime->name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    struct slot slot = {.handle = runtime->handle};
-    for (unsigned row = 0; row < ROWS; ++row) /* names it lacks are not asked for: see real.c */
-        if (nxm_elf_define(&runtime->elf, row_names[row]))
-            slot.real[row] = nxm_next_dlsym(runtime->handle, row_names[row]);
+    void *handle = nxm_route_pin(runtime->name);
+    struct slot slot = {.identity = runtime->identity};
+    for (unsigned row = 0; row < ROWS; ++row) { /* names it lacks are not asked for: see real.c */
+        void *defined = nxm_elf_define(&runtime->elf, row_names[row]);
+        slot.real[row] = defined && handle ? nxm_next_dlsym(handle, row_names[row]) : defined;
+    }
     return slot_publish(&slot);
 }
 
@@ -180,7 +181,7 @@ void *nxm_runtime_real(enum nxm_api api, const void *caller)
     struct nxm_object runtime;
     if (!runtime_for(row_names[row_of(api)], caller, &runtime)) return NULL;
     slot = slot_register(&runtime);
-    if (slot == NO_SLOT) return nxm_next_dlsym((void *)runtime.handle, row_names[row_of(api)]); /* a fifth runtime */
+    if (slot == NO_SLOT) return nxm_elf_define(&runtime.elf, row_names[row_of(api)]); /* a fifth runtime */
     __atomic_store_n(site_of(caller), (uint64_t)(uintptr_t)caller << SLOT_BITS | (slot + 1), __ATOMIC_RELEASE);
     return slots[slot].real[row_of(api)];
 }

@@ -1,0 +1,102 @@
+/* Tests of the routes run *inside* a preloaded process: main() starts itself once more with the shim in
+ * front. Fixtures lie beside the test's own binary. */
+#ifndef NXM_TESTS_INSIDE_H
+#define NXM_TESTS_INSIDE_H
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* "<folder of this binary>/<name>" in one of a few static buffers */
+static inline const char *beside(const char *name)
+{
+    static char buffers[8][PATH_MAX];
+    static unsigned turn;
+    char *path = buffers[turn++ % 8];
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 256);
+    assert_true(length > 0);
+    path[length] = '\0';
+    strcpy(strrchr(path, '/') + 1, name);
+    return path;
+}
+
+static inline void *open_beside(const char *name, int flags)
+{
+    void *handle = dlopen(beside(name), flags);
+    if (!handle) fail_msg("%s", dlerror());
+    return handle;
+}
+
+/* Starts the program again with `preload` (libraries beside it, colon between them) in front. */
+static inline void run_inside(char **argv, const char *preload)
+{
+    if (getenv("NXM_TEST_INSIDE")) return;
+    setenv("NXM_TEST_INSIDE", "1", 1);
+    setenv("LD_PRELOAD", preload, 1);
+    execv("/proc/self/exe", argv);
+    perror("execv");
+    _exit(127);
+}
+
+/* Runs the program once for each value of NXM_TEST_CASE, each preloaded afresh: the shim learns its driver once
+ * a process. The number of runs that failed. */
+static inline int run_each(char **argv, const char *const cases[], size_t count)
+{
+    int failures = 0;
+    for (size_t i = 0; i < count; ++i) {
+        pid_t child = fork();
+        if (child == 0) {
+            setenv("NXM_TEST_CASE", cases[i], 1);
+            run_inside(argv, beside("libroutes.so"));
+        }
+        int status = -1;
+        if (child < 0 || waitpid(child, &status, 0) != child || status) {
+            fprintf(stderr, "case %s failed (status %d)\n", cases[i], status);
+            ++failures;
+        }
+    }
+    return failures;
+}
+
+#define SYMBOL(type, handle, name) ((type *)dlsym(handle, name))
+
+/* What the shim under test says of itself. */
+static inline void *hook(const char *name)
+{
+    void *(*ask)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "nxmem_test_hook");
+    assert_non_null(ask);
+    return ask(name);
+}
+
+static inline unsigned hooked(const char *name)
+{
+    unsigned (*ask)(const char *) = (unsigned (*)(const char *))dlsym(RTLD_DEFAULT, "nxmem_test_hooked");
+    assert_non_null(ask);
+    return ask(name);
+}
+
+static inline unsigned labelled(const char *name)
+{
+    unsigned (*ask)(const char *) = (unsigned (*)(const char *))dlsym(RTLD_DEFAULT, "nxmem_test_labelled");
+    assert_non_null(ask);
+    return ask(name);
+}
+
+/* Whether that function lies in that library, which tells a driver's own from a hook. */
+static inline int lies_in(const void *address, const char *library)
+{
+    Dl_info info;
+    return dladdr(address, &info) && strstr(info.dli_fname, library) != NULL;
+}
+
+#endif

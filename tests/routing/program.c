@@ -1,0 +1,48 @@
+/* A program that was never built for us. With arguments: the folder of the fixtures, then what to do. Prints one
+ * line that the tests compare. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef LINKED
+int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
+#endif
+typedef int allocate(unsigned long long *pointer, size_t size);
+typedef const char *text(void);
+
+static const char *where(const void *address)
+{
+    Dl_info info;
+    if (!dladdr(address, &info)) return "nowhere";
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash ? slash + 1 : info.dli_fname;
+}
+
+int main(int argc, char **argv)
+{
+    char path[4096];
+    unsigned long long pointer = 0;
+    if (argc < 2) return 0;
+#ifdef LINKED
+    if (cuMemAlloc_v2(&pointer, 64)) return 3;
+    printf("linked %s", where((void *)dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")));
+#endif
+    snprintf(path, sizeof path, "%s/cuda/libcuda.so.1", argv[1]);
+    void *driver = dlopen(path, RTLD_NOW);
+    if (argc > 2) { /* the shim is opened only now */
+        void *shim = dlopen(argv[2], RTLD_NOW);
+        if (!shim) {
+            puts(dlerror());
+            return 4;
+        }
+    }
+    if (!driver) {
+        puts(dlerror());
+        return 1;
+    }
+    allocate *alloc = (allocate *)dlsym(driver, "cuMemAlloc_v2");
+    text *hit = (text *)dlsym(driver, "fake_cuda_hit");
+    if (!alloc || !hit || alloc(&pointer, 64) || !pointer) return 2;
+    printf("%s by %s\n", hit(), where((void *)alloc));
+    return 0;
+}
