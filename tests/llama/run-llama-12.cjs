@@ -1,4 +1,5 @@
-// run-llama-12.cjs [--leak] NPM MODEL: the same as run-llama.mjs with @fugood's prebuilt build (CUDA 12).
+// run-llama-12.cjs [--leak] NPM MODEL: the same as run-llama.mjs with @fugood's prebuilt build (CUDA 12),
+// whose own log, which nothing turns off, goes to standard error.
 "use strict";
 const {createRequire} = require("node:module");
 const path = require("node:path");
@@ -15,7 +16,6 @@ if (model == null) {
 const {LlamaContext} = createRequire(path.resolve(npm, "package.json"))("@fugood/node-llama-linux-x64-cuda");
 
 async function main() {
-    LlamaContext.toggleNativeLog(true, (_level, text) => process.env.LLAMA_LOG && process.stderr.write(text));
     const context = new LlamaContext({model, n_ctx: 256, n_gpu_layers: 99, n_parallel: 1, n_threads: 1});
     const devices = context.getUsedDevices();
 
@@ -34,4 +34,4 @@ async function main() {
 main().catch((error) => {
     console.error(error);
     process.exitCode = 1;
-}).finally(() => LlamaContext.toggleNativeLog(false)); // a log callback would keep the process alive
+});
