@@ -141,12 +141,16 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 # --- integration tests ---------------------------------------------------------------------------------
 
 # --- targets -------------------------------------------------------------------------------------------
-.PHONY: all clean demo demo-llama help runtime-tests unit
+.PHONY: all app-tests clean demo demo-llama help llama-tests runtime-tests unit
 all: $(SHIM) $(PLUGINS) ## build the shim and its plugins
 unit: $(UNIT) ## run the unit tests
 	@set -e; for t in $(UNIT); do $$t; done
 runtime-tests: $(SIM_RT_TESTS) ## run the tests of the simulated CUDA runtime
 	@set -e; for t in $(SIM_RT_TESTS); do timeout 120 $$t; done
+app-tests: $(APPS) $(SIM_DRIVER) $(SIM_RT) ## run the programs of tests/apps on the simulated device
+	tests/apps/test-apps $(BUILD)
+llama-tests: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds on the simulated device
+	tests/llama/test-llama $(BUILD)
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	@scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
