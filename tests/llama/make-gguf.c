@@ -14,7 +14,7 @@ enum { ALIGNMENT = 32, VERSION = 3, TENSOR_F32 = 0 };
 enum value_type { VALUE_U32 = 4, VALUE_I32 = 5, VALUE_F32 = 6, VALUE_STRING = 8, VALUE_ARRAY = 9 };
 enum token_type { TOKEN_NORMAL = 1, TOKEN_UNKNOWN = 2, TOKEN_CONTROL = 3, TOKEN_BYTE = 6 };
 
-static const char *const words[] = {"the", "a", "of", "and", "to", "in", "one", "two", "sun", "sea", "runs", "falls"};
+static const char *const words[] = {"", "the", "a", "of", "and", "to", "in", "one", "two", "sun", "sea", "falls"};
 enum { WORDS = sizeof words / sizeof words[0], SPECIAL = 3, BYTES = 256, LETTERS = 26 };
 enum { VOCABULARY = SPECIAL + BYTES + WORDS + LETTERS };
 
@@ -84,8 +84,8 @@ struct token {
     enum token_type type;
 };
 
-/* A SentencePiece vocabulary: words begin with U+2581 for the space before them; single letters can spell what is no
- * word, at a worse score. */
+/* A SentencePiece vocabulary: words begin with U+2581 for the space before them, which is a token of its own too (the
+ * empty word); single letters spell what is no word, at a worse score. */
 static struct token token_at(int index)
 {
     static const struct token special[SPECIAL] = {

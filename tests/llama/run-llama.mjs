@@ -1,7 +1,8 @@
 // run-llama.mjs [--leak] NPM MODEL: loads MODEL into node-llama-cpp's prebuilt CUDA build (CUDA 13) from the folder NPM,
 // all layers on the GPU, generates a few tokens and disposes of everything; with --leak it disposes of nothing.
 // Never builds or downloads llama.cpp. Exits 0 only when the tokens came and the backend was CUDA.
-import {createRequire} from "node:module";
+import childProcess from "node:child_process";
+import {createRequire, syncBuiltinESMExports} from "node:module";
 import path from "node:path";
 import {pathToFileURL} from "node:url";
 
@@ -13,6 +14,15 @@ if (modelPath == null) {
     console.error("usage: run-llama.mjs [--leak] NPM MODEL");
     process.exit(2);
 }
+
+// node-llama-cpp first tries the binary in a child process. That one is no part of the run: it gets neither the preload
+// nor the simulator's log.
+const {fork} = childProcess;
+childProcess.fork = (file, forkArgs, options) => {
+    const {LD_PRELOAD: _preload, SIMCUDA_LOG: _log, ...env} = options.env;
+    return fork(file, forkArgs, {...options, env});
+};
+syncBuiltinESMExports();
 
 const {resolve} = createRequire(path.resolve(npm, "package.json"));
 const {getLlama} = await import(pathToFileURL(resolve("node-llama-cpp")).href);
