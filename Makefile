@@ -80,7 +80,7 @@ PLUGIN_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/plugins/test_*.c))
 $(BUILD)/tests/plugins/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/plugins/%.o: tests/plugins/%.c
 	$(COMPILE)
-PLUGIN_SUPPORT_O := $(patsubst %,$(BUILD)/tests/plugins/%.o,support driver_fixture)
+PLUGIN_SUPPORT_O := $(patsubst %,$(BUILD)/tests/plugins/%.o,support driver_fixture faulty_fixture)
 $(PLUGIN_TESTS): %: %.o $(PLUGIN_SUPPORT_O) $(PLUGIN_KIT) | $(PLUGINS) $(FAULTY) $(FAKE_CUDA) $(LOAD_FAULT_SO)
 	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl -lpthread
 

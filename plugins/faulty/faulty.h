@@ -91,6 +91,10 @@ NxmemStatus faulty_allocate_on(void *ctx, const NxmemCudaOrder *order, const Nxm
 NxmemStatus faulty_deallocate(void *ctx, const NxmemAllocation *allocation, uint64_t *unmapped_bytes);
 NxmemStatus faulty_release_allocation(void *ctx, const NxmemAllocation *allocation, NxmemReleaseOutcome *outcome);
 
+/* Keeps the bytes of a block for good: no later release finds it, and it stays counted as live, for it outlives
+ * its allocator. */
+NxmemStatus faulty_keep(struct nxp_allocator *allocator, const NxmemAllocation *allocation);
+
 NxmemStatus faulty_enqueue_release(void *ctx, const NxmemAllocation *allocation, uint64_t *ticket);
 NxmemStatus faulty_enqueue_release_on(void *ctx, const NxmemCudaOrder *order, const NxmemAllocation *allocation,
                                       uint64_t *ticket);

@@ -119,13 +119,17 @@ NxmemStatus faulty_allocate_on(void *ctx, const NxmemCudaOrder *order, const Nxm
 
 /* --- release --- */
 
-/* Keeps the bytes for good: the block stays claimed, so that no later release finds it, and stays counted as
- * live, for it outlives its allocator. */
-static NxmemStatus keep(struct nxp_allocator *allocator, const NxmemAllocation *allocation)
+NxmemStatus faulty_keep(struct nxp_allocator *allocator, const NxmemAllocation *allocation)
 {
-    struct nxp_block *block;
+    struct nxp_block *block = NULL;
+    NxmemStatus status = nxp_allocator_claim(allocator, allocation, &block);
 
-    return nxp_allocator_claim(allocator, allocation, &block);
+    if (status.code != NXMEM_STATUS_OK)
+        return status;
+    pthread_mutex_lock(&allocator->lock);
+    block->state = NXP_KEPT;
+    pthread_mutex_unlock(&allocator->lock);
+    return status;
 }
 
 static void answer(NxmemReleaseOutcome *outcome, uint32_t state, uint64_t allocation_bytes, uint64_t unmapped,
@@ -144,7 +148,7 @@ static bool release_refused(struct nxp_allocator *allocator, const NxmemAllocati
 {
     switch (faulty_mechanism_of(allocator)->fault) {
     case FAULTY_RELEASE_INTERNAL_FAULT:
-        *ret_status = keep(allocator, allocation);
+        *ret_status = faulty_keep(allocator, allocation);
         if (ret_status->code == NXMEM_STATUS_OK)
             *ret_status = nxp_status(NXMEM_STATUS_INTERNAL_ERROR, "planted: nobody knows what happened");
         return true;
@@ -152,7 +156,7 @@ static bool release_refused(struct nxp_allocator *allocator, const NxmemAllocati
         *ret_status = nxp_status(NXMEM_STATUS_BUSY, "planted: not now");
         return true;
     case FAULTY_RELEASE_STATUS_12_FAULT:
-        *ret_status = keep(allocator, allocation);
+        *ret_status = faulty_keep(allocator, allocation);
         if (ret_status->code == NXMEM_STATUS_OK)
             *ret_status = nxp_status(NXMEM_STATUS_RELEASE_QUARANTINED, "planted: the bytes are kept");
         return true;
@@ -189,7 +193,7 @@ static NxmemStatus release_with_outcome(struct nxp_allocator *allocator, const N
         return status;
     }
     status = fault == FAULTY_RELEASE_OVERCLAIMS_FAULT ? nxp_allocator_release(allocator, allocation)
-                                                      : keep(allocator, allocation);
+                                                      : faulty_keep(allocator, allocation);
     if (status.code != NXMEM_STATUS_OK)
         answer(outcome, NXMEM_RELEASE_FAILED, 0, 0, 0, &status);
     else if (fault == FAULTY_RELEASE_OVERCLAIMS_FAULT)
