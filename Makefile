@@ -60,6 +60,38 @@ $(PLUGIN_KIT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard plugins/common/*.c))
 $(PLUGINS): $(BUILD)/lib/nxmem/%.so: $(BUILD)/plugins/%.o $(PLUGIN_KIT) plugins/exports.map
 	$(LINK_PLUGIN)
 
+FAULTY := $(BUILD)/tests/plugins/faulty.so
+$(FAULTY): $(patsubst %.c,$(BUILD)/%.o,$(wildcard plugins/faulty/*.c)) $(PLUGIN_KIT) plugins/exports.map
+	$(LINK_PLUGIN)
+
+# The fake drivers keep their names, in folders of their own: the loader knows a driver by its name.
+FAKE_CUDA := $(BUILD)/tests/plugins/fixtures/cuda/libcuda.so.1 $(BUILD)/tests/plugins/fixtures/hollow/libcuda.so.1
+$(BUILD)/tests/plugins/fixtures/cuda/libcuda.so.1: tests/plugins/fixtures/fake_cuda.c tests/plugins/fixtures/fake_cuda.h
+$(BUILD)/tests/plugins/fixtures/hollow/libcuda.so.1: tests/plugins/fixtures/hollow_cuda.c
+$(FAKE_CUDA):
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS_ALL) -isystem $(CUDA_INCLUDE) $(CFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
+# One source, one module for each fault that a loader must survive.
+LOAD_FAULTS := $(shell grep -o '^LOAD_FAULT.[a-z0-9_]*' tests/plugins/fixtures/load_faults.def | cut -c12-)
+LOAD_FAULT_SO := $(LOAD_FAULTS:%=$(BUILD)/tests/plugins/fixtures/load/%.so)
+$(LOAD_FAULT_SO): $(BUILD)/tests/plugins/fixtures/load/%.so: tests/plugins/fixtures/load_fault.c tests/plugins/fixtures/load_faults.def $(PLUGIN_KIT)
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DFAULT=FAULT_$* -DFAULT_IS_$* -shared -Wl,--version-script=plugins/exports.map -o $@ $< $(PLUGIN_KIT)
+
+PLUGIN_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/plugins/test_*.c))
+$(BUILD)/tests/plugins/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/plugins/%.o: tests/plugins/%.c
+	$(COMPILE)
+PLUGIN_SUPPORT_O := $(patsubst %,$(BUILD)/tests/plugins/%.o,support driver_fixture faulty_fixture)
+$(PLUGIN_TESTS): %: %.o $(PLUGIN_SUPPORT_O) $(PLUGIN_KIT) | $(PLUGINS) $(FAULTY) $(FAKE_CUDA) $(LOAD_FAULT_SO)
+	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl -lpthread
+
+.PHONY: plugins plugin-tests
+plugins: $(PLUGINS) ## build the plugins
+plugin-tests: $(PLUGIN_TESTS) ## run the plugins' own tests
+	@set -e; for t in $(PLUGIN_TESTS); do timeout 120 $$t; done
+
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
 # The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The older drivers of sim/11.4 and

@@ -168,11 +168,13 @@ void nxp_allocator_restore(struct nxp_allocator *allocator, struct nxp_block *bl
 /* Under the lock: whether the block found by id may be released as the host describes it. */
 static uint32_t releasable(const struct nxp_block *block, const NxmemAllocation *allocation)
 {
-    if (block == NULL || block->state == NXP_ALLOCATING || block->state == NXP_QUEUED)
+    if (block == NULL)
         return NXMEM_STATUS_UNKNOWN_ALLOCATION;
     /* Whether the other release succeeds is not known yet. */
     if (block->state == NXP_RELEASING)
         return NXMEM_STATUS_BUSY;
+    if (block->state != NXP_LIVE)
+        return NXMEM_STATUS_UNKNOWN_ALLOCATION;
     if (block->ptr != allocation->ptr || block->bytes != allocation->bytes || block->align != allocation->align)
         return NXMEM_STATUS_INVALID_ARGUMENT;
     return NXMEM_STATUS_OK;

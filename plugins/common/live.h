@@ -16,6 +16,7 @@ enum nxp_block_state {
     NXP_LIVE,       /* the host's */
     NXP_RELEASING,  /* only the releasing thread may touch it */
     NXP_QUEUED,     /* waits for a drain */
+    NXP_KEPT,       /* quarantined: nobody's any more, its bytes stay */
 };
 
 struct nxp_block {
