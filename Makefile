@@ -330,7 +330,8 @@ uninstall: ## remove what install put there
 # --- targets -------------------------------------------------------------------------------------------
 # A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh.
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard tests/$(1)/test_*.sh)
-AREAS := $(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t)))))
+# llama's tests fetch a package: they have a target of their own.
+AREAS := $(filter-out llama,$(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t))))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
 SAN_AREAS := $(filter unit plugins sim interpose,$(AREAS))
@@ -352,7 +353,9 @@ endif
 .PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
 .SECONDEXPANSION:
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
-test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS))
+test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS) $(APPS) $(SIM_RT) $(SIM_MATH))
+test-apps: $(APPS)
+test-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH)
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
 	$(RUN_TESTS) --label $* $(call tests_of,$*)

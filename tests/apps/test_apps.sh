@@ -1,9 +1,10 @@
 #!/bin/bash
-# test-apps BUILD: what the programs say they leave behind is what the simulated driver sees, whichever way they reach it.
+# What the programs say they leave behind is what the simulated driver sees, whichever way they reach it.
 set -u
 
-build=$1
-here=$(dirname "$0")
+cd "$(dirname "$0")/../.." || exit 1
+build=$PWD/${BUILD:-build}
+here=tests/apps
 out=$build/apps
 failed=0
 

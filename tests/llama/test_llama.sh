@@ -1,10 +1,11 @@
 #!/bin/bash
-# test-llama BUILD: the prebuilt llama.cpp of CUDA 13 and of CUDA 12 run to their end on the simulated device, their
+# The prebuilt llama.cpp of CUDA 13 and of CUDA 12 run to their end on the simulated device, their
 # memory traffic takes every road that the real one takes, and what they dispose of is given back to the driver.
 set -u
 
-build=$1
-here=$(dirname "$0")
+cd "$(dirname "$0")/../.." || exit 1
+build=$PWD/${BUILD:-build}
+here=tests/llama
 out=$build/llama
 failed=0
 
