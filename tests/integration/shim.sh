@@ -28,3 +28,16 @@ keep_native() {
 same_output() { cmp -s "$work/native.out" "$work/out" || { diff "$work/native.out" "$work/out" >"$work/err"; false; }; }
 same_status() { [ "$status" = "$native_status" ]; }
 same_errors() { cmp -s "$work/native.err" "$work/err"; }
+
+# Reports as JSON: numbers to assert on.
+json() { shimmed NXMEM_REPORT_FORMAT=json "$@"; }
+# class_is CLASS FIELD VALUE: live_blocks, live_bytes, peak_bytes, ever_blocks, ever_bytes
+class_field() {
+    sed -n "s/^ *\"$1\": {.*\"$2\": \([0-9]*\).*/\1/p" "$work/report"
+}
+class_is() { [ "$(class_field "$1" "$2")" = "$3" ]; }
+# amount_is KEY BLOCKS BYTES: leaked, waiting, quarantined, reclaimed_by_reset, freed_during_exit …
+amount_is() { grep -qF "\"$1\": {\"blocks\": $2, \"bytes\": $3}" "$work/report"; }
+gate_is() { grep -qF "\"reason\": \"$1\"" "$work/report"; }
+plugin_was_unloaded() { grep -qF '"unloaded": true' "$work/report"; }
+number_of_reports() { ls "$work"/report* 2>/dev/null | wc -l; }

@@ -1,0 +1,43 @@
+#!/bin/bash
+# The report counts everything once, whichever way a program reaches the driver.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell.sh
+. tests/integration/shim.sh
+apps=$here/apps
+
+json "$apps/demo"
+proves "a_shared_runtime_leaks_two_blocks" 'exits 0' 'amount_is leaked 2 2100224' 'class_is DEVICE ever_blocks 6'
+sed -E '/"(pid|program|frames|pc)"/d' "$work/report" >"$work/shared"
+json "$apps/demo-static"
+sed -E '/"(pid|program|frames|pc)"/d' "$work/report" >"$work/static"
+proves "a_static_runtime_gives_the_same_report_but_for_its_names" 'exits 0' 'amount_is leaked 2 2100224' \
+    '[ "$(grep -c live_blocks "$work/static")" = "$(grep -c live_blocks "$work/shared")" ]' \
+    '[ "$(grep live_blocks "$work/static")" = "$(grep live_blocks "$work/shared")" ]'
+proves "a_static_runtime_shows_the_drivers_names" 'grep -q "\"api\": \"cuMemAlloc_v2\"" "$work/report"'
+
+json "$apps/driver-direct"
+proves "a_program_that_asks_dlsym_is_seen" 'exits 0' 'amount_is leaked 2 12000'
+json "$apps/two-runtimes"
+proves "two_runtimes_in_one_process_are_both_seen" 'exits 0' 'amount_is leaked 2 10500'
+
+json "$programs/vmm"
+proves "the_programs_own_virtual_memory_is_three_figures" 'class_is VMM_RESERVED ever_blocks 2' \
+    'class_is VMM_RESERVED live_blocks 1' 'class_is VMM_CREATED ever_blocks 5' 'class_is VMM_CREATED live_blocks 1' \
+    'class_is VMM_MAPPED ever_blocks 4' 'class_is VMM_MAPPED live_blocks 0'
+json "$programs/kinds"
+proves "each_kind_of_memory_is_a_class" 'class_is PINNED ever_blocks 2' 'class_is REGISTERED ever_blocks 2' \
+    'class_is MANAGED ever_blocks 1' 'class_is ARRAY ever_blocks 2' 'class_is NATIVE ever_blocks 1' \
+    'amount_is leaked 0 0'
+json "$programs/contexts"
+proves "what_died_with_its_context_is_reclaimed_by_reset" 'amount_is reclaimed_by_reset 2 5000' 'amount_is leaked 1 2000'
+json "$programs/sync"
+proves "refused_frees_are_misuse_and_leave_nothing" 'amount_is leaked 0 0' plugin_was_unloaded
+on_host NXMEM_REPORT_FORMAT=json "$programs/async"
+proves "what_waits_on_a_lane_is_released_by_the_programs_waits" 'amount_is leaked 0 0' 'amount_is waiting 0 0'
+
+# the gate: what the plugin's mapping is at the end is what the report says
+shimmed "$programs/threads"
+proves "an_idle_plugin_is_unloaded" 'reports unloaded'
+shimmed "$apps/demo"
+proves "a_plugin_with_live_blocks_stays_mapped_and_the_report_says_why" 'reports "kept mapped: 2 blocks"'
+finish
