@@ -38,12 +38,12 @@ static void make_room(struct nxm_page *page)
         flush(page);
         return;
     }
+    nxm_text_init(&page->text, larger, bytes);
     memcpy(larger, page->mapped, length);
+    page->text.length = length;
     nxm_mem_unmap(page->mapped, page->mapped_bytes);
     page->mapped = larger;
     page->mapped_bytes = bytes;
-    nxm_text_init(&page->text, larger, bytes);
-    page->text.length = length;
 }
 
 /* A full buffer means that the last piece was cut: it is taken back and made again where there is room. */

@@ -195,6 +195,8 @@ static void tail(struct nxm_page *page, const struct nxm_report *report)
     nxm_page_printf(page, "  \"counters\": {");
     number(page, "leaked_callback_tables", report->counters.leaked_callback_tables);
     nxm_page_printf(page, ", ");
+    number(page, "reclaimed_callback_tables", report->counters.reclaimed_callback_tables);
+    nxm_page_printf(page, ", ");
     number(page, "forced_module_leaks", report->counters.forced_module_leaks);
     nxm_page_printf(page, ", ");
     number(page, "modules_unmapped", report->counters.modules_unmapped);

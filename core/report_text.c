@@ -205,7 +205,7 @@ static void other_lines(struct nxm_page *page, const struct nxm_report *report, 
     amount_line(page, "freed during exit", report->freed_during_exit, ": after the plugin's last moment");
     amount_line(page, "freed out of sight", report->freed_out_of_sight, ": gone without a free that we saw");
     amount_line(page, "imports left open", report->imported, "");
-    count_line(page, "unknown frees", report->unknown_frees.blocks, "address", " that the report knows nothing of");
+    count_line(page, "unknown frees", report->unknown_frees.blocks, "free", " of an address that we never saw");
     count_line(page, "misuse", report->misuse, "free", " answered with an error (double, foreign or interior)");
     plugin_memory_line(page, report);
     count_line(page, "call stacks", nxm_stack_dropped(), "capture", " not kept: the memory for stacks is used up");
