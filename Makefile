@@ -181,8 +181,9 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 # plugins/fake.c becomes several plugins; what they do lives in support/fake.c, which every test carries.
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 UNIT_SUPPORT_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/support/*.c))
-UNIT_PLUGINS := $(patsubst %,$(BUILD)/tests/unit/plugins/%.so,fake twin without_negotiate without_factories without_readiness)
+UNIT_PLUGINS := $(patsubst %,$(BUILD)/tests/unit/plugins/%.so,fake without_negotiate without_factories without_readiness)
 
+$(BUILD)/tests/unit/%: private EXTRA = -DUNIT_DIR='"$(abspath $(BUILD)/tests/unit)"'
 $(BUILD)/tests/unit/support/%.o: tests/unit/support/%.c
 	$(COMPILE)
 $(BUILD)/tests/unit/plugins/%.so: tests/unit/plugins/fake.c
@@ -190,8 +191,7 @@ $(BUILD)/tests/unit/plugins/%.so: tests/unit/plugins/fake.c
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DFAKE_$* -MMD -MP -shared -o $@ $<
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O) $(UNIT_SUPPORT_O) $(UNIT_PLUGINS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DUNIT_DIR='"$(abspath $(BUILD)/tests/unit)"' -MMD -MP -rdynamic \
-	  -o $@ $< $(UNIT_SUPPORT_O) $(CORE_O) -lcmocka -ldl -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(EXTRA) -MMD -MP -rdynamic -o $@ $< $(UNIT_SUPPORT_O) $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
 PARTS := capture companion cuda_status event label lane lifecycle observe order owned pool scope serve summary thread turn vmm
