@@ -132,6 +132,12 @@ $(BUILD)/llama/tiny.gguf: $(BUILD)/llama/make-gguf
 $(BUILD)/npm/.fetched: scripts/fetch-llama
 	scripts/fetch-llama $(@D) && touch $@
 
+NODE ?= node
+LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
+sim: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
+tests/llama/test_llama.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
+
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
@@ -141,21 +147,15 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 # --- integration tests ---------------------------------------------------------------------------------
 
 # --- targets -------------------------------------------------------------------------------------------
-.PHONY: all app-tests clean demo demo-llama help llama-tests runtime-tests unit
+.PHONY: all clean demo demo-llama help sim unit
 all: $(SHIM) $(PLUGINS) ## build the shim and its plugins
 unit: $(UNIT) ## run the unit tests
 	@set -e; for t in $(UNIT); do $$t; done
-runtime-tests: $(SIM_RT_TESTS) ## run the tests of the simulated CUDA runtime
-	@set -e; for t in $(SIM_RT_TESTS); do timeout 120 $$t; done
-app-tests: $(APPS) $(SIM_DRIVER) $(SIM_RT) ## run the programs of tests/apps on the simulated device
-	tests/apps/test-apps $(BUILD)
-llama-tests: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds on the simulated device
-	tests/llama/test-llama $(BUILD)
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	@scripts/demo $(BUILD) $(BUILD)/apps/demo
-demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
-	@scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
-	@scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+demo-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
+	@scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	@scripts/demo $(BUILD) $(NODE) tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets
