@@ -49,17 +49,27 @@ $(BUILD)/lib/nxmem/%.so: plugins/%.c
 
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
-# The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The older drivers of sim/11.4 and
-# sim/12.4 are the same objects without the newer exports.
+# The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The drivers of sim/11.4, sim/12.4 and
+# sim/99.0 are the same objects with another version; an older one lacks the exports that are newer than it.
 SIM_CU_O := $(patsubst tests/sim/driver/%.c,$(BUILD)/sim/obj/driver/%.o,$(wildcard tests/sim/driver/*.c))
 SIM_DRIVER := $(BUILD)/sim/libcuda.so.1
+SIM_DRIVERS := $(SIM_DRIVER) $(foreach v,11.4 12.4 99.0,$(BUILD)/sim/$(v)/libcuda.so.1)
 sim_cu_link = $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -o $@ $(filter %.o,$^) -lpthread
+sim_cu_number = $(subst .,0,$(1))0
 
 $(BUILD)/sim/obj/driver/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/sim/obj/driver/%.o: tests/sim/driver/%.c
 	$(COMPILE)
 $(SIM_DRIVER): $(SIM_CU_O)
 	$(sim_cu_link)
+$(BUILD)/sim/obj/driver-%/state.o: EXTRA = -isystem $(CUDA_INCLUDE) -DSIM_PROFILE_VERSION=$(call sim_cu_number,$*)
+$(BUILD)/sim/obj/driver-%/state.o: tests/sim/driver/state.c
+	$(COMPILE)
+$(BUILD)/sim/%/libcuda.so.1: $(BUILD)/sim/obj/driver-%/state.o $(filter-out %/state.o,$(SIM_CU_O)) tests/sim/driver/sim_api.def
+	@mkdir -p $(@D)
+	awk -F'[(),]' '/^(SIM|STUB)/ && $$4 + 0 <= $(call sim_cu_number,$*) { print $$2 ";" }' tests/sim/driver/sim_api.def > $(@D)/exports
+	(echo '{ global: sim_*;'; cat $(@D)/exports; echo 'local: *; };') > $(@D)/libcuda.map
+	$(sim_cu_link) -Wl,--version-script=$(@D)/libcuda.map
 
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
