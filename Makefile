@@ -94,17 +94,27 @@ plugin-tests: $(PLUGIN_TESTS) ## run the plugins' own tests
 
 # --- the simulated CUDA --------------------------------------------------------------------------------
 
-# The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The older drivers of sim/11.4 and
-# sim/12.4 are the same objects without the newer exports.
+# The driver: every cu* name is a row of sim_api.def; nothing of CUDA is linked. The drivers of sim/11.4, sim/12.4 and
+# sim/99.0 are the same objects with another version; an older one lacks the exports that are newer than it.
 SIM_CU_O := $(patsubst tests/sim/driver/%.c,$(BUILD)/sim/obj/driver/%.o,$(wildcard tests/sim/driver/*.c))
 SIM_DRIVER := $(BUILD)/sim/libcuda.so.1
+SIM_DRIVERS := $(SIM_DRIVER) $(foreach v,11.4 12.4 99.0,$(BUILD)/sim/$(v)/libcuda.so.1)
 sim_cu_link = $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -o $@ $(filter %.o,$^) -lpthread
+sim_cu_number = $(subst .,0,$(1))0
 
 $(BUILD)/sim/obj/driver/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/sim/obj/driver/%.o: tests/sim/driver/%.c
 	$(COMPILE)
 $(SIM_DRIVER): $(SIM_CU_O)
 	$(sim_cu_link)
+$(BUILD)/sim/obj/driver-%/state.o: EXTRA = -isystem $(CUDA_INCLUDE) -DSIM_PROFILE_VERSION=$(call sim_cu_number,$*)
+$(BUILD)/sim/obj/driver-%/state.o: tests/sim/driver/state.c
+	$(COMPILE)
+$(BUILD)/sim/%/libcuda.so.1: $(BUILD)/sim/obj/driver-%/state.o $(filter-out %/state.o,$(SIM_CU_O)) tests/sim/driver/sim_api.def
+	@mkdir -p $(@D)
+	awk -F'[(),]' '/^(SIM|STUB)/ && $$4 + 0 <= $(call sim_cu_number,$*) { print $$2 ";" }' tests/sim/driver/sim_api.def > $(@D)/exports
+	(echo '{ global: sim_*;'; cat $(@D)/exports; echo 'local: *; };') > $(@D)/libcuda.map
+	$(sim_cu_link) -Wl,--version-script=$(@D)/libcuda.map
 
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
@@ -176,6 +186,12 @@ $(BUILD)/llama/tiny.gguf: $(BUILD)/llama/make-gguf
 	$< $@
 $(BUILD)/npm/.fetched: scripts/fetch-llama
 	scripts/fetch-llama $(@D) && touch $@
+
+NODE ?= node
+LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
+sim: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
+tests/llama/test_llama.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
 # plugins/fake.c becomes several plugins; what they do lives in support/fake.c, which every test carries.
@@ -355,7 +371,7 @@ endif
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
 test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS) $(APPS) $(SIM_RT) $(SIM_MATH))
 test-apps: $(APPS)
-test-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH)
+test-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH)
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
 	$(RUN_TESTS) --label $* $(call tests_of,$*)
@@ -363,9 +379,9 @@ test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder o
 	$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	scripts/demo $(BUILD) $(BUILD)/apps/demo
-demo-llama: $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
-	scripts/demo $(BUILD) node tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
-	scripts/demo $(BUILD) node tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+demo-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
+	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
 	scripts/check
 nightly: ## check without its time boxes

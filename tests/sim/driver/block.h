@@ -36,7 +36,9 @@ struct sim_block {
     struct sim_pool *pool;       /* stream-ordered memory; a reference is held */
     struct sim_stream *freeing;  /* the stream whose queue holds its release; a reference is held */
     struct sim_block *next_waiting; /* in its pool's list of those */
+    bool sync_memops;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool taken_over;             /* a later allocation of that stream has its address already */
+    unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
     void *backing;               /* kind's own: the physical handle of a map */
     uint64_t backing_offset;
 };

@@ -4,11 +4,18 @@
 
 #include "api.h"
 
+struct sim_context;
+struct sim_event;
+struct sim_graph_node;
 struct sim_stream;
 struct sim_work;
 
 /* The stream captures: the work becomes a node. Takes the work over. */
 CUresult sim_capture_add(struct sim_stream *, struct sim_work *);
+/* A node after what the stream captured so far; takes the work (may be NULL) over on success. NULL: the capture is
+ * invalid, or out of memory. */
+struct sim_graph_node *sim_capture_node(struct sim_stream *, CUgraphNodeType, struct sim_work *);
+
 /* Work is about to enter the legacy stream: that would make every capturing blocking stream of the context wait for
  * it (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, and those captures are invalid). */
 CUresult sim_capture_check_implicit(struct sim_stream *);
@@ -18,13 +25,12 @@ CUresult sim_capture_check_unsafe(void);
 /* A call that waits for, or asks about, this stream: it must not capture. */
 CUresult sim_capture_check_stream(struct sim_stream *);
 /* A call that waits for a whole context. */
-struct sim_context;
 CUresult sim_capture_check_context(struct sim_context *);
-struct sim_event;
+
 /* cuEventRecord in a capturing stream; `external` asks for a node that records. */
 CUresult sim_capture_record(struct sim_stream *, struct sim_event *, bool external);
 /* cuStreamWaitEvent where stream or event is captured: the stream joins, or is refused. */
-CUresult sim_capture_wait(struct sim_stream *, struct sim_event *, bool external, enum sim_fn);
+CUresult sim_capture_wait(struct sim_stream *, struct sim_event *, bool external);
 /* Asking a captured event: CUDA_ERROR_CAPTURED_EVENT, and the capture is invalid. */
 CUresult sim_capture_touch_event(struct sim_event *);
 void sim_capture_event_forget(struct sim_event *);

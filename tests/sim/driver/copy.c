@@ -39,12 +39,16 @@ static CUresult name_memory(struct sim_work *w)
 
 static CUresult submit(struct sim_stream *s, struct sim_work *w, enum waits waits)
 {
-    if (waits == WAITS && s->capture) {
-        CUresult refused = sim_capture_check_stream(s);
-        sim_work_free(w);
-        return refused;
+    CUresult result = CUDA_SUCCESS;
+    if (waits == WAITS) {
+        result = sim_capture_check_stream(s);
+        if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+        if (result != CUDA_SUCCESS) {
+            sim_work_free(w);
+            return result;
+        }
     }
-    CUresult result = sim_stream_submit(s, w);
+    result = sim_stream_submit(s, w);
     if (result == CUDA_SUCCESS && waits == WAITS) sim_stream_wait(s);
     return result;
 }
@@ -58,6 +62,7 @@ static CUresult copy_box(const struct sim_copy *c, CUstream h, enum sim_default 
     if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         w->u.copy = *c;
+        w->type = CU_GRAPH_NODE_TYPE_MEMCPY;
         w->run = sim_run_copy;
         result = name_memory(w);
     }
@@ -202,6 +207,7 @@ static CUresult fill(uint64_t dst, size_t pitch, unsigned value, unsigned elemen
     if (result == CUDA_SUCCESS && width && height && !sim_block_containing(dst)) result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
         w->u.fill = (struct sim_fill){ dst, width, height, pitch, value, element };
+        w->type = CU_GRAPH_NODE_TYPE_MEMSET;
         w->run = sim_run_fill;
         result = sim_work_touch_box(w, dst, width * element, height, pitch, 1, 0);
     }

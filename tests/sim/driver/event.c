@@ -169,7 +169,7 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
     struct sim_event *e = get(h);
     if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) {
-        if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0, fn);
+        if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0);
         else result = wait_in_stream(s, &e->recorded, fn);
     }
     sim_unlock();

@@ -1,4 +1,5 @@
-/* Graphs: nodes in the order they were added, which is an order they may run in. State lock held. */
+/* Graphs: nodes, each a list of work templates and what it depends on, and executable graphs, which are the
+ * templates in an order that keeps the dependencies. State lock held. */
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H
 
@@ -6,10 +7,62 @@
 #include "work.h"
 
 struct sim_device;
+struct sim_stream;
+
+/* Work to copy from at each launch. */
+struct sim_templates {
+    struct sim_work **items; /* owned */
+    size_t count;
+};
+
+struct sim_graph_node {
+    struct sim_object object;
+    struct sim_graph *graph;          /* NULL once the graph has gone or the node was taken out */
+    struct sim_graph_node *next;
+    CUgraphNodeType type;
+    struct sim_templates works;
+    struct sim_graph_node **deps;     /* references are held */
+    size_t dep_count;
+    bool mark;                        /* for walks */
+};
+
+struct sim_graph {
+    struct sim_object object;
+    struct sim_graph_node *first, **tail; /* each holds the handle's reference */
+    size_t count;
+};
+
+struct sim_exec {
+    struct sim_object object;
+    unsigned long long flags;
+    struct sim_templates works;
+};
+
+struct sim_graph *sim_graph_new(void);
+void sim_graph_close(struct sim_graph *);
+/* Takes `work` (may be NULL: an empty node) over on success. */
+struct sim_graph_node *sim_graph_add(struct sim_graph *, CUgraphNodeType, struct sim_work *,
+                                     struct sim_graph_node *const *deps, size_t count);
+bool sim_node_depend(struct sim_graph_node *, struct sim_graph_node *on);
+void sim_node_remove(struct sim_graph_node *);
+/* Marks everything the nodes depend on, themselves included, and nothing else; false when out of memory. */
+bool sim_graph_mark(struct sim_graph *, struct sim_graph_node *const *nodes, size_t count);
+
+/* The graph's work in order: CUDA_ERROR_INVALID_VALUE for a cycle. */
+CUresult sim_graph_flatten(struct sim_graph *, struct sim_templates *ret_works);
+CUresult sim_templates_append(struct sim_templates *, const struct sim_templates *more);
+void sim_templates_clear(struct sim_templates *);
+CUresult sim_exec_launch(struct sim_exec *, struct sim_stream *, enum sim_fn);
+
+/* Graph memory. An allocation work and, later, a free work for a block; the block is new for the first. */
+CUresult sim_graph_memory_new(struct sim_device *, uint64_t size, enum sim_fn, struct sim_work **ret_work);
+struct sim_work *sim_graph_memory_free_work(struct sim_block *, enum sim_fn);
+/* A work that owned the block ends. Without owners and not allocated, its addresses go. */
+void sim_graph_memory_disown(struct sim_block *, enum sim_fn);
 
 /* cuMemAllocAsync in a capturing stream: the address is given now, the memory exists while the graph says so. */
 CUresult sim_graph_capture_alloc(struct sim_stream *, struct sim_device *, uint64_t size, enum sim_fn, CUdeviceptr *);
-/* cuMemFreeAsync in a capturing stream, or of graph memory in any stream. */
+/* cuMemFreeAsync of graph memory, captured or not. */
 CUresult sim_graph_free_async(struct sim_stream *, struct sim_block *, enum sim_fn);
 /* cuMemFree of graph memory. */
 CUresult sim_graph_free_now(struct sim_block *, enum sim_fn);

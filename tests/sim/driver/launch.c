@@ -62,6 +62,14 @@ static void run_host(struct sim_work *w)
     sim_thread.in_callback = false;
 }
 
+void sim_work_call_host(struct sim_work *w, CUhostFn call, void *arg)
+{
+    w->type = CU_GRAPH_NODE_TYPE_HOST;
+    w->run = run_host;
+    w->u.host.call = call;
+    w->u.host.arg = arg;
+}
+
 static CUresult host_func(CUstream h, CUhostFn call, void *arg, enum sim_default dflt, enum sim_fn fn)
 {
     struct sim_stream *s;
@@ -70,9 +78,7 @@ static CUresult host_func(CUstream h, CUhostFn call, void *arg, enum sim_default
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (w) {
-        w->run = run_host;
-        w->u.host.call = call;
-        w->u.host.arg = arg;
+        sim_work_call_host(w, call, arg);
         result = sim_stream_submit(s, w);
     } else if (result == CUDA_SUCCESS) {
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -14,19 +14,30 @@ static struct sim_object **bucket_of(const void *handle)
     return &buckets[(x ^ (x >> 12)) % BUCKETS];
 }
 
+/* Into the table, with the handle's reference. */
+static void open_object(struct sim_object *o)
+{
+    struct sim_object **bucket = bucket_of(o);
+    o->open = true;
+    o->refs++;
+    o->next = *bucket;
+    *bucket = o;
+    counts[o->kind]++;
+}
+
+void sim_object_reopen(struct sim_object *o)
+{
+    open_object(o);
+}
+
 void *sim_object_new(enum sim_kind kind, size_t size, void (*destroy)(struct sim_object *))
 {
     struct sim_object *o = calloc(1, size);
     if (!o) return NULL;
-    struct sim_object **bucket = bucket_of(o);
     o->kind = kind;
-    o->open = true;
-    o->refs = 1;
     o->id = ++last_id;
     o->destroy = destroy;
-    o->next = *bucket;
-    *bucket = o;
-    counts[kind]++;
+    open_object(o);
     return o;
 }
 

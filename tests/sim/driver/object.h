@@ -9,7 +9,7 @@
 
 enum sim_kind {
     SIM_CONTEXT, SIM_STREAM, SIM_EVENT, SIM_POOL, SIM_MODULE, SIM_FUNCTION, SIM_LIBRARY, SIM_KERNEL,
-    SIM_GRAPH, SIM_EXEC, SIM_ARRAY, SIM_HANDLE, SIM_USER_OBJECT, SIM_KINDS
+    SIM_GRAPH, SIM_NODE, SIM_EXEC, SIM_ARRAY, SIM_HANDLE, SIM_USER_OBJECT, SIM_KINDS
 };
 
 struct sim_object {
@@ -27,6 +27,8 @@ void *sim_object_new(enum sim_kind kind, size_t size, void (*destroy)(struct sim
 void *sim_object_find(const void *handle, enum sim_kind kind);
 /* The handle becomes invalid and its reference is dropped. */
 void sim_object_close(struct sim_object *);
+/* A closed object that references kept alive gets a valid handle again, with a reference of its own. */
+void sim_object_reopen(struct sim_object *);
 void sim_object_ref(struct sim_object *);
 void sim_object_unref(struct sim_object *);
 /* Open objects of a kind. */

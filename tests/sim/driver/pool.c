@@ -177,7 +177,8 @@ SIM_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr *dptr, size_t bytesize, CU
 
 static CUresult free_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
-    if (s->capture || b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_async(s, b, fn);
+    if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_async(s, b, fn);
+    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* a node frees only what a node allocated */
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;

@@ -34,6 +34,7 @@ struct sim_stream {
     struct sim_capture *capture; /* set while the stream captures; a reference is held */
     struct sim_graph_node **capture_tail; /* what the next captured node depends on */
     size_t capture_tail_count;
+    struct sim_stream *capture_next; /* in its capture's list */
 };
 
 /* A stream of the context, in its list; NULL when out of memory. */

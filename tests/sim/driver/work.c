@@ -2,6 +2,7 @@
 
 #include "block.h"
 #include "device.h"
+#include "graph.h"
 #include "log.h"
 #include "state.h"
 #include "stream.h"
@@ -69,6 +70,7 @@ void sim_work_free(struct sim_work *w)
     if (!w) return;
     for (unsigned i = 0; i < w->touch_count; i++) sim_block_unref(w->touches[i]);
     free(w->touches);
+    if (w->owned) sim_graph_memory_disown(w->owned, w->fn);
     sim_deps_clear(&w->deps);
     free(w->payload);
     free(w);
@@ -78,9 +80,12 @@ struct sim_work *sim_work_clone(const struct sim_work *w)
 {
     struct sim_work *copy = sim_work_new(w->fn);
     if (!copy) return NULL;
+    copy->type = w->type;
     copy->run = w->run;
     copy->finish = w->finish;
     copy->u = w->u;
+    copy->owned = w->owned;
+    if (copy->owned) copy->owned->owners++;
     for (unsigned i = 0; i < w->touch_count; i++) sim_work_touch_block(copy, w->touches[i]);
     return copy;
 }
@@ -123,14 +128,21 @@ CUresult sim_work_touch_box(struct sim_work *w, uint64_t address, size_t width, 
     return sim_work_touch(w, address, (depth - 1) * slice + (height - 1) * pitch + width);
 }
 
+static const char *harm(const struct sim_block *b)
+{
+    if (b->state == SIM_UNBORN) return "work runs before the memory is allocated in stream order";
+    if (b->state == SIM_GONE_BLOCK) return "work runs on memory that was freed";
+    if (b->kind == SIM_BLOCK_MAP && !b->flags) return "work runs on mapped memory that nobody may access";
+    return NULL;
+}
+
 static void judge(struct sim_work *w)
 {
     for (unsigned i = 0; i < w->touch_count; i++) {
-        struct sim_block *b = w->touches[i];
-        if (b->state == SIM_LIVE) continue;
+        const char *what = harm(w->touches[i]);
+        if (!what) continue;
         w->harmed = true;
-        sim_log_violation_by(b, w->fn, b->state == SIM_UNBORN ? "work runs before the memory is allocated in stream order"
-                                                              : "work runs on memory that was freed");
+        sim_log_violation_by(w->touches[i], w->fn, what);
     }
 }
 

@@ -42,10 +42,12 @@ struct sim_fill {
 struct sim_work {
     struct sim_work *next;
     enum sim_fn fn;
+    CUgraphNodeType type; /* what it is as a graph node */
     uint64_t seq;
     struct sim_deps deps;
     struct sim_block **touches; /* references are held */
     unsigned touch_count, touch_room;
+    struct sim_block *owned;    /* graph memory that this work allocates or frees: it is one of the block's owners */
     bool harmed;                /* it met a violation: it does not touch memory */
     void (*run)(struct sim_work *);    /* without the lock; may be NULL */
     void (*finish)(struct sim_work *); /* with it, after run; may be NULL */
@@ -74,6 +76,9 @@ CUresult sim_work_touch_box(struct sim_work *, uint64_t address, size_t width, s
 void sim_work_touch_block(struct sim_work *, struct sim_block *);
 /* Runs it: judges its blocks, leaves the lock for `run`, comes back for `finish`. */
 void sim_work_execute(struct sim_work *);
+
+/* Makes it call a host function, in which CUDA calls are refused. */
+void sim_work_call_host(struct sim_work *, CUhostFn, void *arg);
 
 /* `run` functions */
 void sim_run_copy(struct sim_work *);

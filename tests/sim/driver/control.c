@@ -1,0 +1,224 @@
+/* The control interface (../simcuda.h). */
+#include "api.h"
+
+#pragma GCC visibility push(default)
+#include "../simcuda.h"
+#pragma GCC visibility pop
+
+#include "block.h"
+#include "context.h"
+#include "device.h"
+#include "log.h"
+#include "object.h"
+#include "state.h"
+#include "stream.h"
+
+#include <string.h>
+
+int sim_version(void)
+{
+    return 1;
+}
+
+/* --- streams ------------------------------------------------------------------------------------------------- */
+
+int sim_hold(sim_stream_t h)
+{
+    struct sim_stream *s;
+    sim_lock();
+    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
+    if (result == CUDA_SUCCESS) sim_stream_hold(s, true);
+    sim_unlock();
+    return (int)result;
+}
+
+int sim_release(sim_stream_t h)
+{
+    struct sim_stream *s;
+    sim_lock();
+    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
+    if (result == CUDA_SUCCESS) sim_stream_hold(s, false);
+    sim_unlock();
+    return (int)result;
+}
+
+int sim_step(sim_stream_t h, uint64_t pieces)
+{
+    struct sim_stream *s;
+    sim_lock();
+    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
+    if (result == CUDA_SUCCESS) sim_stream_step(s, pieces);
+    sim_unlock();
+    return (int)result;
+}
+
+void sim_hold_new_streams(int held)
+{
+    sim_lock();
+    sim_stream_new_held = held != 0;
+    sim_unlock();
+}
+
+static void release_one(struct sim_object *o, void *arg)
+{
+    (void)arg;
+    sim_stream_hold((struct sim_stream *)o, false);
+}
+
+void sim_release_all(void)
+{
+    sim_lock();
+    sim_object_each(SIM_STREAM, release_one, NULL);
+    sim_unlock();
+}
+
+uint64_t sim_pending(sim_stream_t h)
+{
+    struct sim_stream *s;
+    sim_lock();
+    uint64_t n = sim_stream_get(h, SIM_LEGACY, &s) == CUDA_SUCCESS ? s->submitted - s->done : UINT64_MAX;
+    sim_unlock();
+    return n;
+}
+
+/* --- calls --------------------------------------------------------------------------------------------------- */
+
+uint64_t sim_calls(const char *symbol)
+{
+    enum sim_fn fn = sim_fn_find(symbol);
+    return fn < SIM_FN_COUNT ? sim_fn_calls(fn) : UINT64_MAX;
+}
+
+int sim_fail(const char *symbol, uint64_t n, int code)
+{
+    enum sim_fn fn = sim_fn_find(symbol);
+    if (fn == SIM_FN_COUNT) return CUDA_ERROR_NOT_FOUND;
+    sim_fn_fail(fn, n, (CUresult)code);
+    return CUDA_SUCCESS;
+}
+
+const char *sim_symbol(size_t index, int *ret_simulated)
+{
+    if (index >= SIM_FN_COUNT) return NULL;
+    if (ret_simulated) *ret_simulated = sim_entries[index].simulated;
+    return sim_entries[index].symbol;
+}
+
+int sim_log_get(size_t index, char *text, size_t room)
+{
+    return sim_log_line(index, text, room);
+}
+
+/* --- what lives ------------------------------------------------------------------------------------------------ */
+
+static int block_kind(const char *name)
+{
+    for (int i = 0; i < SIM_BLOCK_KINDS; i++)
+        if (strcmp(sim_block_kind_name((enum sim_block_kind)i), name) == 0) return i;
+    return -1;
+}
+
+uint64_t sim_live_bytes(const char *kind)
+{
+    int k = block_kind(kind);
+    sim_lock();
+    uint64_t n = k < 0 ? UINT64_MAX : sim_block_bytes((enum sim_block_kind)k);
+    sim_unlock();
+    return n;
+}
+
+uint64_t sim_live_blocks(const char *kind)
+{
+    int k = block_kind(kind);
+    sim_lock();
+    uint64_t n = k < 0 ? UINT64_MAX : sim_block_count((enum sim_block_kind)k);
+    sim_unlock();
+    return n;
+}
+
+uint64_t sim_live_objects(const char *kind)
+{
+    static const struct { const char *name; enum sim_kind kind; } kinds[] = {
+        { "context", SIM_CONTEXT }, { "stream", SIM_STREAM }, { "event", SIM_EVENT }, { "pool", SIM_POOL },
+        { "module", SIM_MODULE }, { "library", SIM_LIBRARY }, { "graph", SIM_GRAPH }, { "exec", SIM_EXEC },
+        { "array", SIM_ARRAY }, { "physical", SIM_HANDLE },
+    };
+    uint64_t n = UINT64_MAX;
+    sim_lock();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, kind) == 0) n = sim_object_count(kinds[i].kind);
+    sim_unlock();
+    return n;
+}
+
+uint64_t sim_device_used(int ordinal)
+{
+    struct sim_device *d = sim_device_get(ordinal);
+    sim_lock();
+    uint64_t n = d ? d->used : UINT64_MAX;
+    sim_unlock();
+    return n;
+}
+
+/* --- the oracle ------------------------------------------------------------------------------------------------ */
+
+static void run_touch(struct sim_work *w)
+{
+    /* a byte at each end: enough for a page that is not there, and for a sanitizer's eye */
+    volatile uint8_t *p = (volatile uint8_t *)(uintptr_t)w->u.fill.dst;
+    p[0] = p[0];
+    p[w->u.fill.width - 1] = p[w->u.fill.width - 1];
+}
+
+int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
+{
+    struct sim_stream *s;
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(SIM_FN_cuLaunchKernel) : NULL;
+    if (w) {
+        if (sim_work_touch(w, ptr, bytes) != CUDA_SUCCESS || !w->touch_count) {
+            sim_log_violation_at(ptr, SIM_FN_cuLaunchKernel, "a launch names memory that is not allocated");
+        } else {
+            w->run = run_touch;
+            w->u.fill.dst = ptr;
+            w->u.fill.width = bytes;
+        }
+        result = sim_stream_submit(s, w);
+    } else if (result == CUDA_SUCCESS) {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sim_unlock();
+    return (int)result;
+}
+
+uint64_t sim_violations(void)
+{
+    return sim_log_violation_count();
+}
+
+uint64_t sim_misuses(void)
+{
+    return sim_log_misuse_count();
+}
+
+/* --- the driver as a whole --------------------------------------------------------------------------------------- */
+
+void sim_deinitialise(void)
+{
+    sim_stop();
+}
+
+void sim_set_free_waits(int waits)
+{
+    sim_lock();
+    sim_settings.free_waits = waits != 0;
+    sim_unlock();
+}
+
+void sim_reset(void)
+{
+    sim_fn_reset();
+    sim_log_reset();
+}

@@ -1,0 +1,77 @@
+/* The controls of the simulated CUDA driver. They are exported by the simulated libcuda.so.1 beside the cu* names and
+ * found by dlsym: a real driver has none of them, so a test can tell where it runs and skip.
+ *
+ *     sim_version_fn *version = (sim_version_fn *)dlsym(handle, "sim_version");
+ *
+ * Every function may be called from any thread, before cuInit and after sim_deinitialise too. Streams are named by
+ * CUstream handles, the special ones 0 (legacy), 1 and 2 included; those mean streams of the current context. Return
+ * values of type int are CUresult codes. */
+#ifndef SIMCUDA_H
+#define SIMCUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *sim_stream_t; /* CUstream */
+
+/* Version of this interface: 1. */
+int sim_version(void);
+
+/* --- streams: hold keeps what is queued from running, release lets it go on, step lets `pieces` of it run. A call
+ * that waits for a held stream waits until somebody else releases it. --- */
+int sim_hold(sim_stream_t);
+int sim_release(sim_stream_t);
+int sim_step(sim_stream_t, uint64_t pieces);
+/* Streams made from now on start held (1) or free (0). */
+void sim_hold_new_streams(int held);
+/* Releases every stream of every context. */
+void sim_release_all(void);
+/* Pieces of work queued in the stream and not done; UINT64_MAX for a bad handle. */
+uint64_t sim_pending(sim_stream_t);
+
+/* --- calls, by exact symbol ("cuMemAlloc_v2") --- */
+/* Calls so far, refused ones included; UINT64_MAX for an unknown symbol. */
+uint64_t sim_calls(const char *symbol);
+/* The n-th call from now on (1: the next) answers `code` and does nothing else; n = 0 takes that back. */
+int sim_fail(const char *symbol, uint64_t n, int code);
+/* Symbols by number, and whether they are simulated (else they answer CUDA_ERROR_NOT_SUPPORTED); NULL past the end. */
+const char *sim_symbol(size_t index, int *ret_simulated);
+
+/* --- the call log: the last 1024 allocation-relevant calls, "symbol result=R address=0xA key=value ...". The same
+ * lines go to the file named by SIMCUDA_LOG. Copies line `index` (0: the oldest); 0 when there is none. --- */
+int sim_log_get(size_t index, char *text, size_t room);
+
+/* --- what lives --- */
+/* Live memory by kind: device, async, managed, graph, module, host, registered, map, ipc. Requested bytes, and
+ * blocks. UINT64_MAX for an unknown kind. */
+uint64_t sim_live_bytes(const char *kind);
+uint64_t sim_live_blocks(const char *kind);
+/* Live handles by kind: context, stream, event, pool, module, library, graph, exec, array, physical. */
+uint64_t sim_live_objects(const char *kind);
+/* Bytes taken from a device: sync memory, what pools reserve, physical memory, arrays. */
+uint64_t sim_device_used(int ordinal);
+
+/* --- the oracle --- */
+/* Queues work that reads and writes [ptr, ptr + bytes), as a kernel would: it is refused by nobody, and judged when it
+ * runs. */
+int sim_launch_touch(sim_stream_t, uint64_t ptr, uint64_t bytes);
+/* Work that met freed, unmapped or not yet allocated memory; calls from host functions. */
+uint64_t sim_violations(void);
+uint64_t sim_misuses(void);
+
+/* --- the driver as a whole --- */
+/* From now on every call answers CUDA_ERROR_DEINITIALIZED. */
+void sim_deinitialise(void);
+/* Does cuMemFree wait for the context's work (1, the default) or not (0)? */
+void sim_set_free_waits(int waits);
+/* Forgets counts, injected failures, log, violations and misuses. */
+void sim_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
