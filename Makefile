@@ -33,8 +33,7 @@ $(BUILD)/interpose/%.o: interpose/%.c
 $(BUILD)/interpose/%.o: interpose/%.S
 	$(COMPILE)
 # Routing runs before a sanitizer's own initialisation: plain code, no libc by builtin.
-$(BUILD)/interpose/route%.o: SANFLAGS :=
-$(BUILD)/interpose/route%.o: EXTRA = -isystem $(CUDA_INCLUDE) -fno-builtin -fno-stack-protector
+$(BUILD)/interpose/route.o $(BUILD)/interpose/route_%.o: EXTRA = -isystem $(CUDA_INCLUDE) -fno-builtin -fno-stack-protector -fno-sanitize=all
 
 $(SHIM): $(CORE_O) $(INTERPOSE_O) interpose/exports.map
 	@mkdir -p $(@D)
