@@ -36,8 +36,7 @@ $(BUILD)/interpose/%.o: interpose/%.c
 $(BUILD)/interpose/%.o: interpose/%.S
 	$(COMPILE)
 # Routing runs before a sanitizer's own initialisation: plain code, no libc by builtin.
-$(BUILD)/interpose/route%.o: SANFLAGS :=
-$(BUILD)/interpose/route%.o: EXTRA = -isystem $(CUDA_INCLUDE) -fno-builtin -fno-stack-protector
+$(BUILD)/interpose/route.o $(BUILD)/interpose/route_%.o: EXTRA = -isystem $(CUDA_INCLUDE) -fno-builtin -fno-stack-protector -fno-sanitize=all
 
 $(SHIM): $(CORE_O) $(INTERPOSE_O) interpose/exports.map
 	@mkdir -p $(@D)
@@ -229,6 +228,10 @@ ROUTING_FAKES := $(R)/cuda/libcuda.so.1 $(R)/cuda114/libcuda.so.1 $(R)/cuda450/l
   $(R)/libuser_cuda.so $(R)/libuser_deep.so $(R)/libuser_sysv.so $(R)/libuser_front.so \
   $(R)/libplace12.so $(R)/libplace13.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
 ROUTING_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/routing/test_*.c))
+ifneq ($(SAN),) # foreign programs get the plain shim, which is what users run; a sanitised one goes behind its runtime
+ROUTING_TESTS := $(filter-out $(R)/test_process,$(ROUTING_TESTS))
+RUNTIME_IN_FRONT := -DNXM_SANITIZER_RUNTIME='"$(realpath $(shell $(CC) -print-file-name=lib$(SAN).so))"'
+endif
 ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
 FAKE = @mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Wno-missing-prototypes -O1 -g -fPIC -shared -fvisibility=hidden \
   -o $@ $< -Wl,-z,now
@@ -282,11 +285,12 @@ $(R)/program_linked: tests/routing/program.c $(R)/cuda/libcuda.so.1
 
 $(ROUTING_TESTS): $(BUILD)/%: %.c tests/routing/inside.h $(ROUTING_SHIM) $(ROUTING_FAKES) $(ROUTING_PROGRAMS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< -lcmocka -ldl -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes $(RUNTIME_IN_FRONT) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $(filter %.c %.o,$^) -lcmocka -ldl -lpthread
+$(R)/test_label: $(BUILD)/interpose/label.o
 .PHONY: routing-tests check-exports
 routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
 	@set -e; for t in $(ROUTING_TESTS); do $$t; done
-	scripts/check-exports $(ROUTING_SHIM)
+	SANITIZED=$(SAN) scripts/check-exports $(ROUTING_SHIM)
 check-exports: $(SHIM) ## see that the shim exports what it should and needs libc only
 	scripts/check-exports $(SHIM)
 

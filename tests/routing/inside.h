@@ -42,6 +42,12 @@ static inline void run_inside(char **argv, const char *preload)
 {
     if (getenv("NXM_TEST_INSIDE")) return;
     setenv("NXM_TEST_INSIDE", "1", 1);
+#ifdef NXM_SANITIZER_RUNTIME
+    char in_front[2 * PATH_MAX];
+    snprintf(in_front, sizeof in_front, "%s:%s", NXM_SANITIZER_RUNTIME, preload);
+    preload = in_front;
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* fixtures stay open */
+#endif
     setenv("LD_PRELOAD", preload, 1);
     execv("/proc/self/exe", argv);
     perror("execv");
