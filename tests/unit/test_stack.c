@@ -25,11 +25,12 @@ typedef unsigned library_call(capture_function *capture, unsigned depth);
 typedef unsigned library_recursion(capture_function *capture, unsigned depth, unsigned path, unsigned levels);
 typedef void library_noreturn(void (*leave)(void));
 
+/* The function that is not exported lies behind the others: the nearest name before it would be a wrong one. */
 static const char library_source[] =
     "typedef unsigned capture_function(unsigned);\n"
     "unsigned library_call(capture_function *capture, unsigned depth)\n"
     "{ volatile unsigned id = capture(depth); return id; }\n"
-    "__attribute__((noinline)) static unsigned hidden(capture_function *capture, unsigned depth)\n"
+    "__attribute__((noinline, section(\".text.last\"))) static unsigned hidden(capture_function *capture, unsigned depth)\n"
     "{ volatile unsigned id = capture(depth); return id; }\n"
     "unsigned library_hidden(capture_function *capture, unsigned depth)\n"
     "{ volatile unsigned id = hidden(capture, depth); return id; }\n"

@@ -256,6 +256,7 @@ static void utf8_never_reads_beyond_the_length(void **state)
         assert_non_null(exact);
         memcpy(exact, "\xf0\x9f\x98\x80", length);
         assert_int_equal(nxm_text_utf8(exact, length), 0);
+        assert_int_equal(nxm_text_utf8("\xf0\x9f\x98\x80", length), 0); /* what follows would fit */
         free(exact);
     }
 }
