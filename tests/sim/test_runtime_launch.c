@@ -172,14 +172,16 @@ static void an_entry_point_that_is_not_there_is_a_status_and_no_error(void **sta
     assert_null(function);
 }
 
+#define WITH_STUB(name) cmocka_unit_test_setup_teardown(name, register_stub, unregister_stub)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_registered_stub_launches_and_a_stranger_does_not, register_stub, unregister_stub),
-        cmocka_unit_test_setup_teardown(a_stub_is_forgotten_with_its_fat_binary, register_stub, unregister_stub),
-        cmocka_unit_test_setup_teardown(a_kernel_handle_launches_like_its_stub, register_stub, unregister_stub),
+        WITH_STUB(a_registered_stub_launches_and_a_stranger_does_not),
+        WITH_STUB(a_stub_is_forgotten_with_its_fat_binary),
+        WITH_STUB(a_kernel_handle_launches_like_its_stub),
         cmocka_unit_test(call_configurations_come_back_last_in_first_out),
-        cmocka_unit_test_setup_teardown(a_captured_launch_and_copy_run_when_the_graph_does, register_stub, unregister_stub),
+        WITH_STUB(a_captured_launch_and_copy_run_when_the_graph_does),
         cmocka_unit_test(the_entry_point_has_the_form_of_the_function_that_was_asked),
         cmocka_unit_test(an_entry_point_that_is_not_there_is_a_status_and_no_error),
     };

@@ -176,6 +176,30 @@ static void three_dimensional_memory_is_pitched_memory_with_all_rows(void **stat
     assert_ok(cudaFree(made.ptr));
 }
 
+static void a_box_is_copied_from_where_it_lies_to_where_it_belongs(void **state)
+{
+    char out[4 * 4 * 16], in[2 * 2 * 8];
+    struct cudaMemcpy3DParms up = {.kind = cudaMemcpyHostToDevice, .extent = {16, 4, 4}};
+    struct cudaMemcpy3DParms down = {.kind = cudaMemcpyDeviceToHost, .srcPos = {3, 1, 2}, .extent = {8, 2, 2}};
+    struct cudaPitchedPtr made;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof out; i++)
+        out[i] = (char)i;
+    assert_ok(cudaMalloc3D(&made, (struct cudaExtent){16, 4, 4}));
+    up.srcPtr = (struct cudaPitchedPtr){out, 16, 16, 4};
+    up.dstPtr = made;
+    assert_ok(cudaMemcpy3D(&up));
+    down.srcPtr = made;
+    down.dstPtr = (struct cudaPitchedPtr){in, 8, 8, 2};
+    assert_ok(cudaMemcpy3DAsync(&down, NULL));
+    assert_ok(cudaStreamSynchronize(NULL));
+    for (size_t z = 0; z < 2; z++)
+        for (size_t y = 0; y < 2; y++)
+            assert_memory_equal(&in[(z * 2 + y) * 8], &out[((z + 2) * 4 + y + 1) * 16 + 3], 8);
+    assert_ok(cudaFree(made.ptr));
+}
+
 static void pointers_say_what_memory_they_are(void **state)
 {
     struct cudaPointerAttributes a;
@@ -253,26 +277,30 @@ static void after_a_device_reset_memory_can_be_allocated_again(void **state)
     assert_ok(cudaFree(p));
 }
 
+/* Each begins without an error of the one before. */
+#define TEST(name) cmocka_unit_test_setup(name, no_error_pending)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(malloc_of_zero_bytes_succeeds_with_null, no_error_pending),
-        cmocka_unit_test_setup(free_of_null_succeeds, no_error_pending),
-        cmocka_unit_test_setup(malloc_without_a_place_for_the_pointer_is_invalid, no_error_pending),
-        cmocka_unit_test_setup(malloc_beyond_the_device_is_out_of_memory_and_leaves_the_pointer_alone, no_error_pending),
-        cmocka_unit_test_setup(an_error_is_kept_until_it_is_read_and_a_success_does_not_clear_it, no_error_pending),
-        cmocka_unit_test_setup(freeing_twice_is_an_error_of_the_second_free, no_error_pending),
-        cmocka_unit_test_setup(bytes_survive_the_way_to_the_device_and_back, no_error_pending),
-        cmocka_unit_test_setup(stream_ordered_memory_works_between_its_allocation_and_its_free, no_error_pending),
-        cmocka_unit_test_setup(a_block_may_be_freed_by_the_other_family, no_error_pending),
-        cmocka_unit_test_setup(memory_comes_from_a_pool_of_the_programs_own, no_error_pending),
-        cmocka_unit_test_setup(pitched_memory_has_rows_at_its_pitch, no_error_pending),
-        cmocka_unit_test_setup(three_dimensional_memory_is_pitched_memory_with_all_rows, no_error_pending),
-        cmocka_unit_test_setup(pointers_say_what_memory_they_are, no_error_pending),
-        cmocka_unit_test_setup(host_memory_can_be_registered_once_at_a_time, no_error_pending),
-        cmocka_unit_test_setup(arrays_are_made_by_channel_format, no_error_pending),
-        cmocka_unit_test_setup(free_memory_goes_down_by_what_was_allocated, no_error_pending),
-        cmocka_unit_test_setup(after_a_device_reset_memory_can_be_allocated_again, no_error_pending),
+        TEST(malloc_of_zero_bytes_succeeds_with_null),
+        TEST(free_of_null_succeeds),
+        TEST(malloc_without_a_place_for_the_pointer_is_invalid),
+        TEST(malloc_beyond_the_device_is_out_of_memory_and_leaves_the_pointer_alone),
+        TEST(an_error_is_kept_until_it_is_read_and_a_success_does_not_clear_it),
+        TEST(freeing_twice_is_an_error_of_the_second_free),
+        TEST(bytes_survive_the_way_to_the_device_and_back),
+        TEST(stream_ordered_memory_works_between_its_allocation_and_its_free),
+        TEST(a_block_may_be_freed_by_the_other_family),
+        TEST(memory_comes_from_a_pool_of_the_programs_own),
+        TEST(pitched_memory_has_rows_at_its_pitch),
+        TEST(three_dimensional_memory_is_pitched_memory_with_all_rows),
+        TEST(a_box_is_copied_from_where_it_lies_to_where_it_belongs),
+        TEST(pointers_say_what_memory_they_are),
+        TEST(host_memory_can_be_registered_once_at_a_time),
+        TEST(arrays_are_made_by_channel_format),
+        TEST(free_memory_goes_down_by_what_was_allocated),
+        TEST(after_a_device_reset_memory_can_be_allocated_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
