@@ -140,7 +140,7 @@ $(R)/test_conformance: CPPFLAGS_ALL += -DDRIVER_FOLDER='"$(abspath $(dir $(SIM_D
 .PHONY: routing-tests check-exports
 routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
 	@set -e; for t in $(ROUTING_TESTS); do $$t; done
-	SANITIZED=$(SAN) scripts/check-exports $(ROUTING_SHIM)
+	BUILD=$(BUILD) SAN=$(SAN) tests/routing/test_exports.sh
 check-exports: $(SHIM) ## see that the shim exports what it should and needs libc only
 	scripts/check-exports $(SHIM)
 
