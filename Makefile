@@ -229,7 +229,7 @@ ROUTING_FAKES := $(R)/cuda/libcuda.so.1 $(R)/cuda114/libcuda.so.1 $(R)/cuda450/l
   $(R)/libplace12.so $(R)/libplace13.so $(R)/private/libprivate.so $(R)/libuser_runpath.so
 ROUTING_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/routing/test_*.c))
 ifneq ($(SAN),) # foreign programs get the plain shim, which is what users run; a sanitised one goes behind its runtime
-ROUTING_TESTS := $(filter-out $(R)/test_process,$(ROUTING_TESTS))
+ROUTING_TESTS := $(filter-out $(R)/test_process $(R)/test_conformance,$(ROUTING_TESTS))
 RUNTIME_IN_FRONT := -DNXM_SANITIZER_RUNTIME='"$(realpath $(shell $(CC) -print-file-name=lib$(SAN).so))"'
 endif
 ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
@@ -287,10 +287,24 @@ $(ROUTING_TESTS): $(BUILD)/%: %.c tests/routing/inside.h $(ROUTING_SHIM) $(ROUTI
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes $(RUNTIME_IN_FRONT) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $(filter %.c %.o,$^) -lcmocka -ldl -lpthread
 $(R)/test_label: $(BUILD)/interpose/label.o
+
+# NVIDIA's own runtimes over the simulated driver, with a recorder between them and the shim.
+CUDA_LIB ?= $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/x86_64-linux/lib $(CUDA_HOME)/lib))
+$(R)/librecorder.so: tests/routing/recorder.c
+	$(FAKE)
+$(R)/conformance_shared: tests/routing/conformance.c
+	$(call PROGRAM,$(CC),-isystem $(CUDA_INCLUDE) -L$(CUDA_LIB) -Wl$(comma)-rpath$(comma)$(CUDA_LIB) -lcudart)
+$(R)/conformance_static: tests/routing/conformance.c
+	$(call PROGRAM,$(CC),-isystem $(CUDA_INCLUDE) -L$(CUDA_LIB) -lcudart_static -ldl -lrt -lpthread)
+$(R)/conformance_cublas: tests/routing/conformance.c
+	$(call PROGRAM,$(CC),-DCUBLAS -ldl)
+$(R)/test_conformance: $(SIM_DRIVER) $(R)/librecorder.so $(patsubst %,$(R)/conformance_%,shared static cublas)
+$(R)/test_conformance: CPPFLAGS_ALL += -DDRIVER_FOLDER='"$(abspath $(dir $(SIM_DRIVER)))"' \
+  -DLOOKUPS='"$(abspath tests/routing/lookups.txt)"' -DCUBLAS='"$(CUDA_LIB)/libcublas.so"' -DOURS=39
 .PHONY: routing-tests check-exports
 routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
 	@set -e; for t in $(ROUTING_TESTS); do $$t; done
-	SANITIZED=$(SAN) scripts/check-exports $(ROUTING_SHIM)
+	BUILD=$(BUILD) SAN=$(SAN) tests/routing/test_exports.sh
 check-exports: $(SHIM) ## see that the shim exports what it should and needs libc only
 	scripts/check-exports $(SHIM)
 

@@ -56,6 +56,18 @@ static void one_runtime_serves_everybody(void **state)
     assert_int_equal(calls(runtime12), 2);
 }
 
+static void the_only_runtime_closed_by_everybody_stays_for_the_pointers_handed_out(void **state)
+{
+    (void)state;
+    allocate *malloc12 = SYMBOL(allocate, runtime12, "cudaMalloc");
+    count *calls12 = SYMBOL(count, runtime12, "fake_cudart_calls");
+    for (int i = 0; i < 3; ++i) dlclose(runtime12); /* more often than it was opened */
+    void *pointer = NULL;
+    unsigned before = calls12();
+    assert_int_equal(malloc12(&pointer, 4), 0);
+    assert_int_equal(calls12(), before + 1);
+}
+
 static void a_library_reaches_the_runtime_it_was_linked_to(void **state)
 {
     (void)state;
@@ -189,6 +201,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(without_a_runtime_nothing_is_done),
         cmocka_unit_test(one_runtime_serves_everybody),
+        cmocka_unit_test(the_only_runtime_closed_by_everybody_stays_for_the_pointers_handed_out),
     };
     const struct CMUnitTest both[] = {
         cmocka_unit_test(a_library_reaches_the_runtime_it_was_linked_to),
