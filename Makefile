@@ -86,9 +86,9 @@ PLUGIN_SUPPORT_O := $(patsubst %,$(BUILD)/tests/plugins/%.o,support driver_fixtu
 $(PLUGIN_TESTS): %: %.o $(PLUGIN_SUPPORT_O) $(PLUGIN_KIT) | $(PLUGINS) $(FAULTY) $(FAKE_CUDA) $(LOAD_FAULT_SO)
 	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl -lpthread
 
-.PHONY: plugins plugin-tests
+.PHONY: plugins test-plugins
 plugins: $(PLUGINS) ## build the plugins
-plugin-tests: $(PLUGIN_TESTS) ## run the plugins' own tests
+test-plugins: $(PLUGIN_TESTS) ## run the plugins' own tests
 	@set -e; for t in $(PLUGIN_TESTS); do timeout 120 $$t; done
 
 # --- the simulated CUDA --------------------------------------------------------------------------------

@@ -30,6 +30,10 @@
  * only when the host knows that the block's work is over (or its context or process is ending). The host
  * pushes blocks back through the terminal slots at teardown whether or not there is a companion.
  *
+ * Addresses come back early. From the moment the driver has taken a block, another thread may be given the same
+ * address, which is before the release or its completion has reached the host. A host therefore tells
+ * blocks apart by id, and takes an address that it still has as being released for a new block.
+ *
  * Needs no CUDA header: native handles travel as integers of their own value.
  */
 #ifndef NXMEM_CUDA_H

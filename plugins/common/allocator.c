@@ -50,7 +50,7 @@ NxmemStatus nxp_allocator_open(const struct nxp_backend *backend, const char *na
         return nxp_status(NXMEM_STATUS_OUT_OF_MEMORY, "no memory for the allocator's own state");
     nxp_tally_up(NXP_TALLY_ALLOCATORS);
     allocator->backend = backend;
-    atomic_init(&allocator->references, 1);
+    allocator->references = 1;
     pthread_mutex_init(&allocator->lock, NULL);
     copy_callbacks(allocator, request->callbacks);
     nxp_slots_publish(allocator, name, device, request->abi_minor);
@@ -60,12 +60,12 @@ NxmemStatus nxp_allocator_open(const struct nxp_backend *backend, const char *na
 
 void nxp_allocator_ref(struct nxp_allocator *allocator)
 {
-    atomic_fetch_add_explicit(&allocator->references, 1, memory_order_relaxed);
+    __atomic_fetch_add(&allocator->references, 1, __ATOMIC_RELAXED);
 }
 
 void nxp_allocator_unref(struct nxp_allocator *allocator)
 {
-    if (atomic_fetch_sub_explicit(&allocator->references, 1, memory_order_acq_rel) != 1)
+    if (__atomic_fetch_sub(&allocator->references, 1, __ATOMIC_ACQ_REL) != 1)
         return;
     /* Blocks still live were never given back: somebody may hold their addresses, so their bytes stay where they are
      * and in the tally, and the plugin stays loaded. Only the records go. */

@@ -9,7 +9,6 @@
 #define NXP_ALLOCATOR_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,7 +36,7 @@ struct nxp_allocator {
     NxmemAllocatorVtable vtable; /* as published; ctx is this struct */
     NxmemCudaVtable companion;
     const struct nxp_backend *backend;
-    atomic_uint_fast64_t references;
+    uint64_t references; /* by __atomic builtins: the decrement to 0 is last, and destroys */
     NxmemHostCallbacks callbacks; /* our copy, what the host did not claim is NULL */
     pthread_mutex_t lock;         /* guards everything below */
     struct nxp_live live;

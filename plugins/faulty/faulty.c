@@ -2,6 +2,7 @@
 #include "plugins/faulty/faulty.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +58,7 @@ bool faulty_due(struct faulty_mechanism *mechanism, enum faulty_stage stage)
 {
     if (mechanism->stage != stage)
         return false;
-    return atomic_fetch_add(&mechanism->calls, 1) + 1 >= mechanism->from;
+    return __atomic_add_fetch(&mechanism->calls, 1, __ATOMIC_RELAXED) >= mechanism->from;
 }
 
 void faulty_note_open(struct faulty_mechanism *mechanism)

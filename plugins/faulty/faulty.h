@@ -4,7 +4,6 @@
 #ifndef NXP_FAULTY_H
 #define NXP_FAULTY_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -63,9 +62,9 @@ struct faulty_mechanism {
     NxmemDeviceId device;
     enum faulty_fault fault;
     enum faulty_stage stage;
-    uint64_t from;                 /* the first call of the stage that misbehaves, from 1 */
-    atomic_uint_fast64_t calls;    /* of the stage */
-    atomic_uintptr_t last_address; /* a live block for `duplicate` to give again, 0 for none */
+    uint64_t from;          /* the first call of the stage that misbehaves, from 1 */
+    uint64_t calls;         /* of the stage; by __atomic builtins */
+    uintptr_t last_address; /* a live block for `duplicate` to give again, 0 for none; likewise */
 };
 
 struct faulty_mechanism *faulty_mechanism_of(const struct nxp_allocator *allocator);

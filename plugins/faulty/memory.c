@@ -29,7 +29,7 @@ NxmemStatus faulty_backend_allocate(struct nxp_allocator *allocator, const Nxmem
 {
     struct faulty_mechanism *mechanism = faulty_mechanism_of(allocator);
     uint64_t base = 0;
-    uintptr_t live = atomic_load(&mechanism->last_address);
+    uintptr_t live = __atomic_load_n(&mechanism->last_address, __ATOMIC_ACQUIRE);
     NxmemStatus status;
 
     if (mechanism->fault == FAULTY_MISALIGNED_FAULT && faulty_due(mechanism, FAULTY_ALLOCATE))
@@ -42,7 +42,7 @@ NxmemStatus faulty_backend_allocate(struct nxp_allocator *allocator, const Nxmem
     block->backing = (void *)(uintptr_t)base;
     block->ptr = block->backing;
     if (status.code == NXMEM_STATUS_OK)
-        atomic_store(&mechanism->last_address, (uintptr_t)base);
+        __atomic_store_n(&mechanism->last_address, (uintptr_t)base, __ATOMIC_RELEASE);
     return status;
 }
 
@@ -53,7 +53,8 @@ NxmemStatus faulty_backend_release(struct nxp_allocator *allocator, const NxmemC
 
     if (base == 0)
         return nxp_ok();
-    atomic_compare_exchange_strong(&faulty_mechanism_of(allocator)->last_address, &base, 0);
+    __atomic_compare_exchange_n(&faulty_mechanism_of(allocator)->last_address, &base, 0, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
     return nxp_driver_release(order, (uintptr_t)block->backing);
 }
 

@@ -1,4 +1,5 @@
 /* Faults that show after open_allocator has said OK, and those of the companion query. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

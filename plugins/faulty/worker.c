@@ -1,5 +1,6 @@
 /* The threads of completes-later. Each is remembered until it is joined, for its last instructions are this
  * plugin's code. */
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "plugins/common/status.h"

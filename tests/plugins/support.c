@@ -12,15 +12,19 @@
 
 const char *build_path(const char *relative)
 {
+    static const char own_folder[] = "/tests/plugins"; /* below the build folder */
     static char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path / 2);
-    char *tests;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    char *end;
 
     assert_true(length > 0);
     path[length] = '\0';
-    tests = strstr(path, "/tests/plugins/");
-    assert_non_null(tests);
-    snprintf(tests + 1, sizeof path / 2, "%s", relative);
+    end = strrchr(path, '/');
+    assert_non_null(end);
+    assert_true(end - path > (ptrdiff_t)strlen(own_folder));
+    end -= strlen(own_folder);
+    assert_memory_equal(end, own_folder, strlen(own_folder));
+    snprintf(end + 1, sizeof path - (size_t)(end + 1 - path), "%s", relative);
     return path;
 }
 

@@ -360,6 +360,33 @@ static void threads_do_not_disturb_each_other(void **state)
     assert_int_equal(plugin_report(&f->plugin).live_allocations, 0);
 }
 
+struct inside {
+    struct fixture *f;
+    const NxmemAllocation *allocation;
+    uint32_t code;
+};
+
+static void release_inside_the_driver(void *argument)
+{
+    struct inside *inside = argument;
+
+    inside->f->cuda->on_free = NULL;
+    inside->code = release_now(inside->f->vtable, inside->allocation, NULL);
+}
+
+static void a_release_while_another_runs_is_busy_and_frees_nothing(void **state)
+{
+    struct fixture *f = *state;
+    NxmemAllocation block = must_allocate(f->vtable, 1, 100, 512);
+    struct inside inside = {.f = f, .allocation = &block, .code = NXMEM_STATUS_OK};
+
+    f->cuda->argument = &inside;
+    f->cuda->on_free = release_inside_the_driver;
+    assert_int_equal(release_now(f->vtable, &block, NULL), NXMEM_STATUS_OK);
+    assert_int_equal(inside.code, NXMEM_STATUS_BUSY);
+    assert_int_equal(fixture_calls(f, FAKE_MEM_FREE), 1);
+}
+
 static void *release_contested(void *argument)
 {
     struct worker *w = argument;
@@ -417,6 +444,7 @@ int main(void)
         T(a_block_never_given_back_stays_in_the_report),
         T(a_report_that_cannot_hold_every_count_is_refused),
         T(threads_do_not_disturb_each_other),
+        T(a_release_while_another_runs_is_busy_and_frees_nothing),
         T(of_two_releases_at_once_exactly_one_frees),
     };
 

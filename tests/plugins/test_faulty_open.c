@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,6 +306,85 @@ static void load_faults_miss_exactly_the_export_they_name(void **state)
     }
 }
 
+struct negotiated {
+    NxmemStatus status;
+    NxmemNegotiateResponse response;
+    uint64_t count, written;
+    uint32_t created; /* status of the enumeration */
+};
+
+/* What a loader meets in one module. */
+static struct negotiated meet(const char *name)
+{
+    struct negotiated met = {.response = {.struct_size = sizeof met.response}};
+    NxmemNegotiateRequest request = negotiate_request(1);
+    const NxmemAllocatorFactoryVtable *factories[64] = {NULL};
+    NxmemCreateAllocatorFactoriesFn create;
+    NxmemNegotiateFn negotiate;
+    char path[128];
+    void *library, *found;
+
+    snprintf(path, sizeof path, "tests/plugins/fixtures/load/%s.so", name);
+    library = dlopen(build_path(path), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    found = dlsym(library, NXMEM_SYMBOL_NEGOTIATE);
+    assert_non_null(found);
+    memcpy(&negotiate, &found, sizeof negotiate);
+    found = dlsym(library, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES);
+    assert_non_null(found);
+    memcpy(&create, &found, sizeof create);
+    met.status = negotiate(&request, &met.response);
+    met.created = create(factories, 64, &met.count).code;
+    while (met.written < 64 && factories[met.written] != NULL)
+        met.written++;
+    dlclose(library);
+    return met;
+}
+
+static void negotiation_faults_are_in_the_answer(void **state)
+{
+    (void)state;
+    assert_int_equal(meet("sound").status.code, NXMEM_STATUS_OK);
+    assert_int_equal(meet("sound").response.agreed_minor, 1);
+    assert_int_equal(meet("refuses_negotiation").status.code, NXMEM_STATUS_INTERNAL_ERROR);
+    assert_int_equal(meet("unknown_status").status.code, 9999);
+    assert_int_equal(meet("wrong_major").response.agreed_major, 2);
+    assert_int_equal(meet("minor_above").response.agreed_minor, 7);
+    assert_int_equal(meet("minor_below").response.agreed_minor, 0);
+    assert_int_equal(meet("outside_own_range").response.plugin_range.minor_min, 5);
+    assert_int_equal(meet("unknown_bits").response.capability_flags >> 5, 1);
+    assert_int_equal(meet("no_allocator_bit").response.capability_flags & NXMEM_CAPABILITY_ALLOCATOR, 0);
+    assert_int_equal(meet("structured_at_zero").response.agreed_minor, 0);
+    assert_true(meet("structured_at_zero").response.capability_flags & NXMEM_CAPABILITY_STRUCTURED_RELEASE);
+    assert_int_equal(meet("short_response").response.struct_size, 16);
+}
+
+static void enumeration_faults_are_in_what_is_handed_over(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t code;
+        uint64_t count, written;
+    } rows[] = {{"sound", NXMEM_STATUS_OK, 3, 3},
+                {"factories_fail", NXMEM_STATUS_INTERNAL_ERROR, 1, 3},
+                {"no_mechanisms", NXMEM_STATUS_OK, 0, 0},
+                {"count_above_room", NXMEM_STATUS_OK, 65, 3},
+                {"count_above_written", NXMEM_STATUS_OK, 4, 3},
+                {"count_below_written", NXMEM_STATUS_OK, 1, 3},
+                {"same_factory_twice", NXMEM_STATUS_OK, 3, 3},
+                {"factory_misaligned", NXMEM_STATUS_OK, 3, 3}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct negotiated met = meet(rows[i].name);
+
+        assert_int_equal(met.status.code, NXMEM_STATUS_OK);
+        assert_int_equal(met.created, rows[i].code);
+        assert_int_equal(met.count, rows[i].count);
+        assert_int_equal(met.written, rows[i].written);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -318,6 +398,8 @@ int main(void)
         cmocka_unit_test(an_allocator_without_release_stays_counted),
         cmocka_unit_test(broken_companions_leave_the_mechanism_whole),
         cmocka_unit_test(load_faults_miss_exactly_the_export_they_name),
+        cmocka_unit_test(negotiation_faults_are_in_the_answer),
+        cmocka_unit_test(enumeration_faults_are_in_what_is_handed_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
