@@ -106,13 +106,14 @@ uninstall: ## remove what install put there
 	-rmdir $(DEST)/lib/nxmem
 
 # --- targets -------------------------------------------------------------------------------------------
-# A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh.
+# A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh; what such a
+# script needs beyond `all` its area's section states as its prerequisites.
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard tests/$(1)/test_*.sh)
 AREAS := $(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t)))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
 SAN_AREAS := $(filter unit plugins sim,$(AREAS))
-TEST_PROGRAMS = $(foreach a,$(if $(SAN),$(SAN_AREAS),$(AREAS)),$(filter $(BUILD)/%,$(call tests_of,$(a))))
+TESTS = $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 
 # What a newcomer types first installs what is missing before anything else is looked at.
@@ -130,12 +131,12 @@ endif
 .PHONY: all test-programs unit test check nightly docs setup clean help
 .SECONDEXPANSION:
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TESTS)
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
 	$(RUN_TESTS) --label $* $(call tests_of,$*)
 test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
-	$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
+	$(RUN_TESTS) --label test $(TESTS)
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
 	scripts/check
 nightly: ## check without its time boxes
