@@ -151,4 +151,4 @@ clean: ## remove what was built
 help: ## list the targets
 	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) \( -name npm -o -name node -o -name mutants \) -prune -o -name '*.d' -print 2>/dev/null)
