@@ -319,6 +319,8 @@ PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c)
 $(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c tests/integration/programs/transcript.h $(SIM_DRIVER)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
+$(wildcard tests/integration/test_*.sh): $(PROGRAMS) $(APPS) $(SIM_RT) $(FAULTY) $(LOAD_FAULT_SO)
+tests/gpu/test_device.sh: $(PROGRAMS)
 
 # --- header contract -----------------------------------------------------------------------------------
 $(BUILD)/tests/headers/%: tests/headers/%.c
@@ -362,14 +364,15 @@ uninstall: ## remove what install put there
 	-rmdir $(DEST)/lib/nxmem
 
 # --- targets -------------------------------------------------------------------------------------------
-# A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh.
+# A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh; what such a
+# script needs beyond `all` its area's section states as its prerequisites.
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard tests/$(1)/test_*.sh)
 # llama's tests fetch a package: they have a target of their own.
 AREAS := $(filter-out llama,$(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t))))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
 SAN_AREAS := $(filter unit plugins sim interpose,$(AREAS))
-TEST_PROGRAMS = $(foreach a,$(if $(SAN),$(SAN_AREAS),$(AREAS)),$(filter $(BUILD)/%,$(call tests_of,$(a))))
+TESTS = $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
 RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 
 # What a newcomer types first installs what is missing before anything else is looked at.
@@ -387,14 +390,12 @@ endif
 .PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
 .SECONDEXPANSION:
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
-test-programs: $(TEST_PROGRAMS) $(if $(SAN),,$(PROGRAMS) $(APPS) $(SIM_RT) $(SIM_MATH))
-test-apps: $(APPS)
-test-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH)
+test-programs: $(TESTS)
 unit: test-unit ## run the unit tests
 test-%: all $$(call tests_of,$$*)
 	$(RUN_TESTS) --label $* $(call tests_of,$*)
 test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
-	$(RUN_TESTS) --label test $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
+	$(RUN_TESTS) --label test $(TESTS)
 demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
@@ -414,4 +415,4 @@ clean: ## remove what was built
 help: ## list the targets
 	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) \( -name npm -o -name node -o -name mutants \) -prune -o -name '*.d' -print 2>/dev/null)

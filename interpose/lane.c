@@ -8,6 +8,7 @@
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "cuda_status.h"
 #include "event.h"
 #include "lifecycle.h"
 #include "real.h"
@@ -115,29 +116,41 @@ static void free_entry(struct entry *entry)
 
 /* --- releasing ---------------------------------------------------------------------------------------------- */
 
-/* The block's work has passed. false: not now (its release might wait, and this call must not). */
-static bool release(struct nxm_scope *scope, uint64_t address, uint64_t id, bool waiting_call)
+static int enqueue(const struct entry *entry, struct nxm_error *ret_error)
 {
     struct nxm_release outcome;
-    struct nxm_error error = { 0 };
+    int result = nxm_allocator_enqueue(entry->scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, NULL, NULL,
+                                       &outcome, ret_error);
+
+    if (result == NXM_OK)
+        atomic_store(&drain_owed, true);
+    else /* a refusal made it live again, but the program has freed it: it goes on waiting */
+        nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), entry->address, entry->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL);
+    return result;
+}
+
+/* The block's work has passed. NXM_EUNSUPPORTED: not now (its release might wait, and this call must not). */
+static int release(const struct entry *entry, bool waiting_call, struct nxm_error *ret_error)
+{
+    struct nxm_scope *scope = entry->scope;
+    struct nxm_release outcome;
     int result = NXM_EUNSUPPORTED;
 
     if (!nxm_scope_enter(scope))
-        return true; /* its context is gone, and the block with it */
+        return NXM_OK; /* its context is gone, and the block with it */
     nxm_foreign_begin();
-    if (nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) {
-        result = nxm_allocator_enqueue(scope->allocator, address, id, NXM_BLOCK_WAITING, NULL, NULL, &outcome, &error);
-        if (result == NXM_OK)
-            atomic_store(&drain_owed, true);
-    }
-    if (result == NXM_EUNSUPPORTED && waiting_call)
-        result = nxm_allocator_release(scope->allocator, address, id, NXM_BLOCK_WAITING, &outcome, &error);
+    if (nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE)
+        result = enqueue(entry, ret_error);
+    if (result != NXM_OK && waiting_call)
+        result = nxm_allocator_release(scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, &outcome, ret_error);
+    else if (result != NXM_OK)
+        result = NXM_EUNSUPPORTED;
     nxm_foreign_end();
-    if (result == NXM_ECALL || result == NXM_ECONTRACT)
+    if (result != NXM_OK && result != NXM_EUNSUPPORTED)
         nxm_log(NXM_LOG_WARNING, "the plugin refused to release 0x%llx: %s; the block stays in the report",
-                (unsigned long long)address, error.text);
+                (unsigned long long)entry->address, ret_error->text);
     nxm_scope_leave(scope);
-    return result != NXM_EUNSUPPORTED;
+    return result;
 }
 
 static void drain_scope(struct nxm_scope *scope, void *except)
@@ -175,13 +188,15 @@ static struct entry *head_of(struct lane *lane, CUevent *ret_event)
 /* Whether the head of this lane is done with, one way or the other. */
 static bool retire_head(struct entry *entry, CUevent event, struct poll *poll)
 {
+    struct nxm_error error = { 0 };
+
     if (atomic_load(&entry->scope->closed)) {
         entry->event = NULL; /* its context is gone, and the block and the event with it */
         return true;
     }
     if (!event || entry->scope == poll->except || !nxm_event_passed(event))
         return false;
-    if (!release(entry->scope, entry->address, entry->id, poll->waiting_call))
+    if (release(entry, poll->waiting_call, &error) == NXM_EUNSUPPORTED)
         return false;
     poll->bytes += entry->bytes;
     return true;
@@ -319,10 +334,12 @@ static void back_to_live(const struct nxm_block *block)
 /* The event is recorded and the block WAITING: hand it to the lane, or, without memory for that, wait here. */
 static void wait_on_lane(uint64_t key, struct entry *entry)
 {
+    struct nxm_error error = { 0 };
+
     if (append(key, entry))
         return;
     nxm_event_wait(entry->event);
-    release(entry->scope, entry->address, entry->id, true);
+    release(entry, true, &error);
     free_entry(entry);
 }
 
@@ -372,6 +389,18 @@ static CUresult park(const struct nxm_block *block, struct entry *entry)
     return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The program waits for this free: what the plugin says of it is the free's result. */
+static CUresult release_now(struct entry *entry)
+{
+    struct nxm_error error = { 0 };
+    int result = release(entry, true, &error);
+
+    if (result != NXM_OK)
+        return nxm_cuda_status(result, &error);
+    drain(NULL);
+    return CUDA_SUCCESS;
+}
+
 CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait)
 {
     struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
@@ -397,12 +426,10 @@ CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait)
         return CUDA_SUCCESS;
     }
     result = nxm_event_wait(entry->event);
-    if (result != CUDA_SUCCESS) {
+    if (result != CUDA_SUCCESS)
         back_to_live(block);
-    } else {
-        release(entry->scope, entry->address, entry->id, true);
-        drain(NULL);
-    }
+    else
+        result = release_now(entry);
     free_entry(entry);
     return result;
 }

@@ -120,6 +120,16 @@ const char *nxm_scope_mechanism(void)
     return mechanism_name[0] ? mechanism_name : NULL;
 }
 
+/* A device's synchronous and stream-ordered memory fail for the same reason: said once. */
+static void stays_native(int device, const char *what, const char *why)
+{
+    static _Atomic uint64_t said;
+    uint64_t bit = UINT64_C(1) << (device & 63);
+    bool again = atomic_fetch_or(&said, bit) & bit;
+
+    nxm_log(again ? NXM_LOG_DEBUG : NXM_LOG_WARNING, "device %d stays native: %s%s", device, what, why);
+}
+
 static void open_scope(struct nxm_scope *scope)
 {
     struct nxm_module *module = nxm_plugin();
@@ -132,7 +142,7 @@ static void open_scope(struct nxm_scope *scope)
 
     if (nxm_module_find_mechanism(module, nxm_options()->mechanism, device, &mechanism, &error) != NXM_OK) {
         scope->unserved = nxm_options()->mechanism[0] == '\0';
-        nxm_log(NXM_LOG_WARNING, "device %d stays native: %s", scope->device, error.text);
+        stays_native(scope->device, "", error.text);
         return;
     }
     nxm_foreign_begin();
@@ -140,8 +150,7 @@ static void open_scope(struct nxm_scope *scope)
     nxm_foreign_end();
     if (result != NXM_OK) {
         scope->allocator = NULL;
-        nxm_log(NXM_LOG_WARNING, "device %d stays native: cannot open the plugin's allocator: %s", scope->device,
-                error.text);
+        stays_native(scope->device, "cannot open the plugin's allocator: ", error.text);
         return;
     }
     nxm_companion_query(module, scope->allocator, &scope->companion);

@@ -15,7 +15,7 @@ for file in bin/nxrun lib/libnxmem_preload.so lib/nxmem/direct.so lib/nxmem/host
     proves "$file is installed" '[ -s "$top/$file" ]'
 done
 proves "the misbehaving plugin is not" '[ -z "$(find "$work/root" -name "*faulty*")" ]'
-proves "nothing installed knows the tree it came from" '! grep -rqIF "$PWD" "$work/root"'
+proves "no installed text knows the tree it came from" '! grep -rqIF "$PWD" "$work/root"'
 
 mv "$top" "$work/moved" && top=$work/moved
 run "$top/bin/nxrun" --check
