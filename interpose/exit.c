@@ -48,33 +48,35 @@ static void drain_queued(struct nxm_scope *scope, void *argument)
     nxm_foreign_end();
 }
 
-static void add_views(struct nxm_scope *scope, void *argument)
+/* Whether anything of the plugin's is still in the program's hands, or on its way back. */
+static bool nothing_is_left(void)
 {
     struct nxm_allocator_totals totals;
+    uint64_t blocks = 0, waiting = 0, waiting_bytes = 0;
 
-    nxm_allocator_totals(scope->allocator, &totals);
-    *(uint64_t *)argument += totals.views;
+    nxm_scope_each(drain_queued, NULL);
+    nxm_blocks_each(nxm_table(NXM_TABLE_MEMORY), count_plugin_block, &blocks);
+    nxm_scope_totals(&totals);
+    nxm_lane_amount(&waiting, &waiting_bytes);
+    return blocks == 0 && totals.views == 0 && waiting == 0;
 }
 
 static void ask_gate(unsigned inside)
 {
-    uint64_t blocks = 0, views = 0, waiting = 0, waiting_bytes = 0;
+    struct nxm_module *unloadable = NULL;
 
-    if (inside == 0)
-        nxm_scope_each(drain_queued, NULL);
-    nxm_blocks_each(nxm_table(NXM_TABLE_MEMORY), count_plugin_block, &blocks);
-    nxm_scope_each(add_views, &views);
-    nxm_lane_amount(&waiting, &waiting_bytes);
     gate_asked = true;
     nxm_foreign_begin();
-    if (inside == 0 && blocks == 0 && views == 0 && waiting == 0) {
+    if (inside != 0) {
+        gate_extra = "a thread was inside the shim";
+    } else if (nothing_is_left()) {
         nxm_scope_close_all();
-        nxm_module_unload(nxm_plugin_take(), &gate);
-    } else {
-        nxm_module_query_gate(nxm_plugin(), &gate);
-        gate_extra = inside ? "a thread was inside the shim" : NULL;
-        nxm_plugin_keep();
+        unloadable = nxm_plugin_take();
     }
+    if (unloadable && nxm_module_unload(unloadable, &gate) != NXM_OK && gate.handle_kept)
+        nxm_plugin_put_back(unloadable);
+    else if (!unloadable)
+        nxm_module_query_gate(nxm_plugin(), &gate);
     nxm_foreign_end();
 }
 

@@ -19,7 +19,7 @@
 #define INSIDE_SHARDS 64
 
 static struct nxm_turn first_use;
-static _Atomic bool closed, kept, child;
+static _Atomic bool closed, child;
 static struct nxm_options options;
 static struct nxm_blocks *tables[NXM_TABLE_COUNT];
 static struct nxm_module *_Atomic module;
@@ -123,11 +123,10 @@ enum nxm_mode nxm_enter(const void *caller, bool begin)
     if (atomic_load_explicit(&child, memory_order_relaxed))
         return NXM_MODE_NATIVE;
     atomic_fetch_add(inside_shard(), 1);
-    bool late = atomic_load(&closed);
-    /* Once the door is closed the handle may be on its way out, unless X1 decided to keep it. */
-    struct nxm_module *plugin = !late || atomic_load(&kept) ? atomic_load(&module) : NULL;
+    /* Looked at while counted: whoever unloads the plugin takes the handle first and waits for this to be over. */
+    struct nxm_module *plugin = nxm_plugin();
     bool nested = plugin && nxm_module_contains(plugin, caller);
-    if (late || nested) {
+    if (nested || atomic_load(&closed)) {
         atomic_fetch_sub(inside_shard(), 1);
         return nested ? NXM_MODE_NESTED : NXM_MODE_LATE;
     }
@@ -143,11 +142,11 @@ void nxm_leave(enum nxm_mode mode)
     atomic_fetch_sub(inside_shard(), 1);
 }
 
-unsigned nxm_close_door(void)
+/* Waits, within bounds, until nobody is inside; not for itself. */
+static unsigned wait_for_others(void)
 {
     unsigned others = 0;
 
-    atomic_store(&closed, true);
     for (int spin = 0; spin < CLOSE_SPINS; spin++) {
         others = 0;
         for (int i = 0; i < INSIDE_SHARDS; i++)
@@ -157,6 +156,12 @@ unsigned nxm_close_door(void)
         sched_yield();
     }
     return others;
+}
+
+unsigned nxm_close_door(void)
+{
+    atomic_store(&closed, true);
+    return wait_for_others();
 }
 
 bool nxm_door_closed(void)
@@ -181,12 +186,17 @@ struct nxm_module *nxm_plugin(void)
 
 struct nxm_module *nxm_plugin_take(void)
 {
-    return atomic_exchange(&module, NULL);
+    struct nxm_module *taken = atomic_exchange(&module, NULL);
+
+    if (wait_for_others() == 0)
+        return taken;
+    nxm_plugin_put_back(taken);
+    return NULL;
 }
 
-void nxm_plugin_keep(void)
+void nxm_plugin_put_back(struct nxm_module *plugin)
 {
-    atomic_store(&kept, true);
+    atomic_store(&module, plugin);
 }
 
 const char *nxm_plugin_path(void)

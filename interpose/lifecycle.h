@@ -53,8 +53,8 @@ bool nxm_began(void);                        /* first use is over, in this proce
 unsigned nxm_close_door(void);
 bool nxm_door_closed(void);
 
-/* X1's decision: either it takes the handle to unload the plugin, or the plugin stays mapped for good. */
+/* For the one who unloads it: from now on nobody looks at the plugin. NULL when somebody still does. */
 struct nxm_module *nxm_plugin_take(void);
-void nxm_plugin_keep(void);
+void nxm_plugin_put_back(struct nxm_module *plugin); /* it could not be unloaded */
 
 #endif

@@ -25,6 +25,7 @@ static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct nxm_scope *scopes;
 static struct context *contexts;
 static char mechanism_name[64];
+static struct nxm_allocator_totals given_up; /* what allocators that are gone left behind */
 
 static struct context *find_context(CUcontext handle)
 {
@@ -160,6 +161,44 @@ static void open_scope(struct nxm_scope *scope)
             nxm_companion_allocates(&scope->companion) ? " with CUDA companion" : "");
 }
 
+static void add_totals(struct nxm_allocator_totals *sum, const struct nxm_allocator_totals *more)
+{
+    sum->quarantined_blocks += more->quarantined_blocks;
+    sum->quarantined_bytes += more->quarantined_bytes;
+    sum->queued += more->queued;
+    sum->owned_bytes += more->owned_bytes;
+    sum->mapped_bytes += more->mapped_bytes;
+    sum->views += more->views;
+}
+
+static void keep_totals(struct nxm_allocator *allocator)
+{
+    struct nxm_allocator_totals totals, left = { 0 };
+
+    nxm_allocator_totals(allocator, &totals);
+    left.quarantined_blocks = totals.quarantined_blocks;
+    left.quarantined_bytes = totals.quarantined_bytes;
+    nxm_lock_acquire(&lock);
+    add_totals(&given_up, &left);
+    nxm_lock_release(&lock);
+}
+
+static void add_scope_totals(struct nxm_scope *scope, void *sum)
+{
+    struct nxm_allocator_totals totals;
+
+    nxm_allocator_totals(scope->allocator, &totals);
+    add_totals(sum, &totals);
+}
+
+void nxm_scope_totals(struct nxm_allocator_totals *ret_totals)
+{
+    nxm_lock_acquire(&lock);
+    *ret_totals = given_up;
+    nxm_lock_release(&lock);
+    nxm_scope_each(add_scope_totals, ret_totals);
+}
+
 bool nxm_scope_enter(struct nxm_scope *scope)
 {
     unsigned users = atomic_load(&scope->users);
@@ -176,7 +215,10 @@ void nxm_scope_leave(struct nxm_scope *scope)
     if (atomic_fetch_sub(&scope->users, 1) != 1)
         return;
     struct nxm_allocator *allocator = scope->allocator; /* last: nobody else looks at it any more */
+    if (!allocator)
+        return;
     scope->allocator = NULL;
+    keep_totals(allocator);
     nxm_foreign_begin();
     nxm_allocator_unref(allocator);
     nxm_foreign_end();

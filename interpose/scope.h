@@ -45,6 +45,9 @@ CUcontext nxm_scope_primary_context(int device); /* NULL unknown */
 /* Bytes that plugins hold from the driver but could hand out, on the current context's device. */
 uint64_t nxm_scope_cached_bytes(void);
 
+/* Sums over every allocator there was: what an allocator left quarantined stays quarantined when it is gone. */
+void nxm_scope_totals(struct nxm_allocator_totals *ret_totals);
+
 /* Closes what lives in this context; waits, within bounds, for threads inside. */
 void nxm_scope_close_context(CUcontext context);
 void nxm_scope_close_all(void); /* X1 */

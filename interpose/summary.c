@@ -43,23 +43,11 @@ static struct nxm_amount amount(enum nxm_amount_kind which)
 }
 
 
-static void add_scope(struct nxm_scope *scope, void *argument)
-{
-    struct nxm_report *report = argument;
-    struct nxm_allocator_totals totals;
-
-    nxm_allocator_totals(scope->allocator, &totals);
-    report->views += totals.views;
-    report->quarantined.blocks += totals.quarantined_blocks;
-    report->quarantined.bytes += totals.quarantined_bytes;
-    report->owned_bytes += totals.owned_bytes;
-    report->mapped_bytes += totals.mapped_bytes;
-}
-
 static struct nxm_blocks *reported[NXM_TABLE_COUNT];
 
 void nxm_summary_fill(struct nxm_report *ret_report)
 {
+    struct nxm_allocator_totals totals;
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 
     program[length > 0 ? length : 0] = '\0';
@@ -78,7 +66,11 @@ void nxm_summary_fill(struct nxm_report *ret_report)
     ret_report->freed_during_exit = amount(NXM_AMOUNT_FREED_DURING_EXIT);
     ret_report->freed_out_of_sight = amount(NXM_AMOUNT_OUT_OF_SIGHT);
     ret_report->misuse = atomic_load(&counts[NXM_COUNT_MISUSE]);
-    nxm_scope_each(add_scope, ret_report);
+    nxm_scope_totals(&totals);
+    ret_report->views = totals.views;
+    ret_report->quarantined = (struct nxm_amount){ totals.quarantined_blocks, totals.quarantined_bytes };
+    ret_report->owned_bytes = totals.owned_bytes;
+    ret_report->mapped_bytes = totals.mapped_bytes;
     ret_report->gate_known = nxm_exit_gate(&ret_report->gate, &ret_report->gate_extra);
     nxm_module_counters(&ret_report->counters);
 }

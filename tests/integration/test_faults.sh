@@ -43,8 +43,7 @@ done
 for fault in oom internal unknown-status ok-null misaligned; do
     for companion in "" 1; do
         misbehaving $fault NXMEM_FAULTY_COMPANION=$companion
-        proves "${fault}${companion:+_with_companion}_is_out_of_memory" 'exits 0' 'codes_are "2 2 2 0 0"' \
-            'class_is DEVICE ever_blocks 0'
+        proves "${fault}${companion:+_with_companion}_is_out_of_memory" 'exits 0' 'codes_are "2 2 2 0 0"' has_no_report
         misbehaving $fault:2 NXMEM_FAULTY_COMPANION=$companion
         proves "${fault}${companion:+_with_companion}_at_the_second_call_leaves_the_first_alone" 'exits 0' \
             'codes_are "0 2 0 2 0 0"' 'amount_is leaked 0 0'
@@ -88,14 +87,19 @@ proves "a_plugin_that_cannot_report_is_not_unloaded" 'exits 0' same_output 'gate
 misbehaving report-overcounts
 proves "what_only_the_plugin_still_owns_keeps_it_mapped" 'exits 0' same_output 'gate_is plugin'
 
-# What cannot be loaded at all.
+# What cannot be loaded is done without. Three of these modules are sound enough to be loaded; their mechanisms serve nothing.
 for module in "$here"/tests/plugins/fixtures/load/*.so; do
     name=$(basename "$module" .so)
     shimmed NXMEM_PLUGIN="$module" "$program"
-    [ -s "$work/err" ] || loads="$loads $name"
-    proves "load_${name}_never_hurts_the_program" 'exits 0' same_output '! grep -qv "^nxmem: " "$work/err"'
+    case $name in
+    sound | same_factory_twice | count_below_written)
+        proves "load_${name}_is_loaded" 'exits 0' 'codes_are "2 2 2 0 0"' is_silent ;;
+    no_mechanisms)
+        proves "load_${name}_leaves_the_device_native" 'exits 0' same_output says_one_line ;;
+    *)
+        proves "load_${name}_never_hurts_the_program" 'exits 0' same_output warns ;;
+    esac
 done
-proves "what_loads_in_silence_is_what_should" '[ "$loads" = "$expected_loads" ]'
 for module in /nonexistent.so "$work" "$program" /dev/null; do
     shimmed NXMEM_PLUGIN="$module" "$program"
     proves "a_plugin_that_is_$(basename "$module" | tr . _)_is_one_line" 'exits 0' same_output says_one_line
