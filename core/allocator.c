@@ -246,7 +246,7 @@ static void tear_down(struct nxm_allocator *allocator)
         nxm_deferred_free(allocator);
         nxm_module_unref(module); /* the callback context's */
     } else {
-        nxm_module_count_leaked_table(); /* its module reference stays with it */
+        nxm_module_leak_table(module); /* with the callback context's reference */
     }
     nxm_module_unref_factory(module, factory);
     nxm_module_unref(module);

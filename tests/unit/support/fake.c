@@ -259,7 +259,9 @@ static NxmemStatus release_allocation(void *ctx, const NxmemAllocation *allocati
 
     fake.structured++;
     see_allocation(allocation);
+    pthread_mutex_lock(&mutex);
     fake.last_outcome_seen = *outcome;
+    pthread_mutex_unlock(&mutex);
     if (fake.release.set && fake.release.status != 0)
         return fake_status(fake.release.status);
     block = take_block(state, allocation->allocation_id);
