@@ -64,7 +64,7 @@ static void a_stranger_finds_nothing(void **state)
     (void)state;
     accepted(7, 100);
     assert_null(nxm_queued_take(&queued, 8, 100));
-    assert_null(nxm_queued_take(&queued, 7 + NXM_QUEUED_SHARDS, 100)); /* the same shard */
+    assert_null(nxm_queued_take(&queued, 7 + NXM_QUEUED_SHARDS, 100));                            /* the same shard */
     assert_null(nxm_queued_take(&queued, 7 + NXM_QUEUED_SHARDS * NXM_QUEUED_FIRST_BUCKETS, 100)); /* the same bucket */
 }
 
@@ -162,7 +162,7 @@ static void a_recycled_entry_serves_again(void **state)
     nxm_mem_fail_at(0);
 }
 
-/* --- two threads ---------------------------------------------------------------------------------------------------- */
+/* --- two threads --------------------------------------------------------------------------------- */
 
 #define ROUNDS 2000u
 
