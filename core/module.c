@@ -83,7 +83,8 @@ void nxm_module_unref_factory(struct nxm_module *module, struct nxm_factory *fac
         nxm_module_unref(module);
 }
 
-/* The handle's references, while the caller still holds the module. Those that open allocators hold put the release off until they are gone. */
+/* The handle's references, while the caller still holds the module. Those that open allocators hold put the
+ * release off until they are gone. */
 static void drop_factories(struct nxm_module *module)
 {
     for (size_t i = 0; i < module->factories.count; i++)
@@ -207,8 +208,8 @@ static void *find_export(const struct nxm_library *library, const char *path, co
     void *symbol = nxm_library_symbol(library, name);
 
     if (symbol == NULL)
-        nxm_error_set(ret_error, NXM_ESYMBOL, 0, "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path,
-                      name);
+        nxm_error_set(ret_error, NXM_ESYMBOL, 0,
+                      "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path, name);
     return symbol;
 }
 
@@ -219,12 +220,12 @@ static int find_exports(const struct nxm_library *library, const char *path, str
     ret_exports->negotiate = (NxmemNegotiateFn)find_export(library, path, NXMEM_SYMBOL_NEGOTIATE, ret_error);
     if (ret_exports->negotiate == NULL)
         return NXM_ESYMBOL;
-    ret_exports->create = (NxmemCreateAllocatorFactoriesFn)find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES,
-                                                                       ret_error);
+    ret_exports->create =
+        (NxmemCreateAllocatorFactoriesFn)find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES, ret_error);
     if (ret_exports->create == NULL)
         return NXM_ESYMBOL;
-    ret_exports->query = (NxmemQueryUnloadReadinessFn)find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS,
-                                                                  ret_error);
+    ret_exports->query =
+        (NxmemQueryUnloadReadinessFn)find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS, ret_error);
     return ret_exports->query == NULL ? NXM_ESYMBOL : NXM_OK;
 }
 
