@@ -199,9 +199,9 @@ UNIT_SUPPORT_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/support/*.c)
 UNIT_PLUGINS := $(patsubst %,$(BUILD)/tests/unit/plugins/%.so,fake without_negotiate without_factories without_readiness)
 
 $(BUILD)/tests/unit/%: private EXTRA = -DUNIT_DIR='"$(abspath $(BUILD)/tests/unit)"'
-$(BUILD)/tests/unit/support/%.o: tests/unit/support/%.c
+$(UNIT_SUPPORT_O): $(BUILD)/%.o: %.c
 	$(COMPILE)
-$(BUILD)/tests/unit/plugins/%.so: tests/unit/plugins/fake.c
+$(UNIT_PLUGINS): $(BUILD)/tests/unit/plugins/%.so: tests/unit/plugins/fake.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DFAKE_$* -MMD -MP -shared -o $@ $<
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O) $(UNIT_SUPPORT_O) $(UNIT_PLUGINS)

@@ -52,17 +52,19 @@ int nxm_accounts_claim(struct nxm_allocator *allocator, uint64_t address, uint64
         (id != 0 && block.id != id))
         return nxm_error_set(ret_error, NXM_ENOENT, 0, "mechanism %s has no block at 0x%llx", allocator->name, shown);
     if (shape != NULL && (shape->bytes != block.bytes || shape->align != block.align))
-        return nxm_error_set(ret_error, NXM_EINVAL, 0, "the block at 0x%llx has %llu bytes aligned to %llu, not %llu and %llu",
-                             shown, (unsigned long long)block.bytes, (unsigned long long)block.align,
+        return nxm_error_set(ret_error, NXM_EINVAL, 0,
+                             "the block at 0x%llx has %llu bytes aligned to %llu, not %llu and %llu", shown,
+                             (unsigned long long)block.bytes, (unsigned long long)block.align,
                              (unsigned long long)shape->bytes, (unsigned long long)shape->align);
     switch (nxm_blocks_claim(allocator->options.blocks, address, block.id, from, NXM_BLOCK_RELEASING, ret_block)) {
     case NXM_OK:
         return NXM_OK;
     case NXM_EBUSY:
-        return nxm_error_set(ret_error, NXM_EBUSY, 0, "the block at 0x%llx is waiting or being released already", shown);
-    default:
-        return nxm_error_set(ret_error, NXM_ENOENT, 0, "mechanism %s no longer has the block at 0x%llx", allocator->name,
+        return nxm_error_set(ret_error, NXM_EBUSY, 0, "the block at 0x%llx is waiting or being released already",
                              shown);
+    default:
+        return nxm_error_set(ret_error, NXM_ENOENT, 0, "mechanism %s no longer has the block at 0x%llx",
+                             allocator->name, shown);
     }
 }
 
@@ -74,7 +76,8 @@ static void keep_back(struct nxm_allocator *allocator, const struct nxm_block *b
     nxm_quarantine_add(&allocator->quarantine, block->address, block->bytes);
     add(&allocator->quarantined_blocks, 1);
     add(&allocator->quarantined_bytes, release->retained);
-    nxm_log_once(&warned, "mechanism %s did not finish a release: %llu of %llu bytes at 0x%llx are quarantined (see the report)",
+    nxm_log_once(&warned,
+                 "mechanism %s did not finish a release: %llu of %llu bytes at 0x%llx are quarantined (see the report)",
                  allocator->name, (unsigned long long)release->retained, (unsigned long long)block->bytes,
                  (unsigned long long)block->address);
 }

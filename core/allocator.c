@@ -103,8 +103,9 @@ static int record(struct nxm_allocator *allocator, const struct nxm_block *block
         return NXM_OK;
     hand_back(allocator, block);
     if (result == NXM_ECONTRACT)
-        return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: handed out 0x%llx for %llu bytes aligned to %llu",
-                             allocator->name, address, bytes, (unsigned long long)block->align);
+        return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
+                             "mechanism %s: handed out 0x%llx for %llu bytes aligned to %llu", allocator->name, address,
+                             bytes, (unsigned long long)block->align);
     if (result == NXM_EEXIST)
         return nxm_error_set(ret_error, NXM_EEXIST, 0, "mechanism %s: handed out 0x%llx, which is live or quarantined",
                              allocator->name, address);
@@ -164,8 +165,8 @@ int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *bl
 
 /* --- release -------------------------------------------------------------------------------------------------- */
 
-static int release_claimed(struct nxm_allocator *allocator, const struct nxm_block *block, struct nxm_release *ret_release,
-                           struct nxm_error *ret_error)
+static int release_claimed(struct nxm_allocator *allocator, const struct nxm_block *block,
+                           struct nxm_release *ret_release, struct nxm_error *ret_error)
 {
     struct nxm_release release;
     NxmemStatus status = nxm_terminal_release(&allocator->vtable, allocator->structured, block, &release);
@@ -212,7 +213,8 @@ static bool push_back_block(void *argument, const struct nxm_block *seen)
     struct nxm_block block;
 
     if (seen->allocator != allocator ||
-        nxm_accounts_claim(allocator, seen->address, seen->id, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NULL, &block, NULL) != NXM_OK)
+        nxm_accounts_claim(allocator, seen->address, seen->id, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NULL, &block,
+                           NULL) != NXM_OK)
         return true; /* somebody else's, or RELEASING: it belongs to a queued release */
     hand_back(allocator, &block);
     nxm_accounts_settle(allocator, &block, &release); /* gone whatever the plugin said: nobody is left to ask again */
@@ -248,7 +250,7 @@ static void tear_down(struct nxm_allocator *allocator)
         nxm_deferred_free(allocator);
         nxm_module_unref(module); /* the callback context's */
     } else {
-        nxm_module_count_leaked_table(); /* its module reference stays with it */
+        nxm_module_leak_table(module); /* with the callback context's reference */
     }
     nxm_module_unref_factory(module, factory);
     nxm_module_unref(module);

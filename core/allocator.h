@@ -62,7 +62,8 @@ void nxm_allocator_ref(struct nxm_allocator *allocator);
  * through the terminal slot and removed. Takes NULL. */
 void nxm_allocator_unref(struct nxm_allocator *allocator);
 
-const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator); /* the plugin's own pointer, for companions */
+/* The plugin's own pointer, for companions. */
+const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator);
 uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator);
 const char *nxm_allocator_name(const struct nxm_allocator *allocator);
 NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator);

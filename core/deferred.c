@@ -55,8 +55,9 @@ static NxmemStatus refuse_completion(uint32_t code, const char *why)
 {
     static int warned;
 
-    nxm_log_once(&warned, "a plugin's release completion was refused: %s (nothing was counted; report it to the plugin's author)",
-                 why);
+    nxm_log_once(
+        &warned,
+        "a plugin's release completion was refused: %s (nothing was counted; report it to the plugin's author)", why);
     return nxm_status_make(code, why);
 }
 
@@ -91,7 +92,8 @@ static NxmemStatus release_completed(void *host_ctx, const NxmemReleaseCompletio
         return refuse_completion(NXMEM_STATUS_WRONG_MECHANISM, "it names another mechanism");
     entry = nxm_queued_take(&allocator->queued, completion.allocation_id, completion.ticket);
     if (entry == NULL)
-        return refuse_completion(NXMEM_STATUS_UNKNOWN_ALLOCATION, "no queued release has this allocation id and ticket");
+        return refuse_completion(NXMEM_STATUS_UNKNOWN_ALLOCATION,
+                                 "no queued release has this allocation id and ticket");
     complete(allocator, entry, &completion);
     return nxm_status_ok();
 }
@@ -112,7 +114,8 @@ static NxmemStatus serve_reclaim(struct nxm_allocator *allocator, const NxmemRec
     if (request.device.tier > NXMEM_TIER_DISK)
         return nxm_status_make(NXMEM_STATUS_INVALID_ARGUMENT, "unknown memory tier");
     if (request.device.tier != allocator->device.tier || request.device.index != allocator->device.index)
-        return nxm_status_make(NXMEM_STATUS_WRONG_DEVICE, "reclaim asked for a device that this allocator does not serve");
+        return nxm_status_make(NXMEM_STATUS_WRONG_DEVICE,
+                               "reclaim asked for a device that this allocator does not serve");
     nxm_lock_assert_none();
     reclaimed = allocator->options.reclaim(allocator->options.owner, allocator, request.device, request.bytes);
     if (reclaimed < 0)
@@ -167,7 +170,8 @@ static int already_completed(struct nxm_allocator *allocator, struct nxm_entry *
     nxm_queued_recycle(&allocator->queued, entry);
     if (release.outcome == NXM_RELEASE_FAILED)
         return nxm_error_set(ret_error, NXM_ECALL, release.status,
-                             "mechanism %s completed a queued release as failed: the block is live again", allocator->name);
+                             "mechanism %s completed a queued release as failed: the block is live again",
+                             allocator->name);
     *ret_release = release;
     return NXM_OK;
 }
@@ -231,8 +235,8 @@ int nxm_allocator_enqueue(struct nxm_allocator *allocator, uint64_t address, uin
     entry = nxm_queued_reserve(&allocator->queued, &block);
     if (entry != NULL)
         return enqueue_claimed(allocator, &block, entry, call, argument, ret_release, ret_error);
-    nxm_blocks_claim(allocator->options.blocks, address, block.id, NXM_BLOCK_RELEASING, (enum nxm_block_state)block.state,
-                     NULL);
+    nxm_blocks_claim(allocator->options.blocks, address, block.id, NXM_BLOCK_RELEASING,
+                     (enum nxm_block_state)block.state, NULL);
     return nxm_error_set(ret_error, NXM_ENOMEM, 0, "no memory to queue a release");
 }
 

@@ -95,7 +95,8 @@ static int judge(const NxmemAllocatorFactoryVtable *source, uint32_t ceiling, st
         return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "factory vtable: unknown memory tier %u",
                              factory->vtable.device.tier);
     if (!nxm_factory_name(factory->vtable.name, factory->name))
-        return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "factory vtable: the name is null, longer than %d bytes or not UTF-8",
+        return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
+                             "factory vtable: the name is null, longer than %d bytes or not UTF-8",
                              NXM_NAME_CAPACITY - 1);
     atomic_init(&factory->references, 1);
     return NXM_OK;
@@ -105,7 +106,8 @@ static int judge_all(struct transfer *transfer, const NxmemAllocatorFactoryVtabl
                      uint32_t ceiling, struct nxm_factories *ret_factories, struct nxm_error *ret_error)
 {
     if (count > NXM_FACTORIES_MAX)
-        return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "the plugin counts %llu factories where %d were asked for at most",
+        return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
+                             "the plugin counts %llu factories where %d were asked for at most",
                              (unsigned long long)count, NXM_FACTORIES_MAX);
     for (size_t i = 0; i < count; i++) {
         struct transferred *entry = find_transferred(transfer, slots[i]); /* NULL for a hole: judge refuses it */
@@ -135,7 +137,8 @@ int nxm_factories_take(NxmemCreateAllocatorFactoriesFn create, uint32_t ceiling,
     nxm_lock_assert_none();
     status = create(slots, NXM_FACTORIES_MAX, &count);
     if (status.code != NXMEM_STATUS_OK)
-        return nxm_status_error(&status, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES, ret_error); /* nothing was transferred */
+        return nxm_status_error(&status, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES,
+                                ret_error); /* nothing was transferred */
     capture_all(&transfer, slots);
     result = judge_all(&transfer, slots, count, ceiling, ret_factories, ret_error);
     if (result != NXM_OK)

@@ -37,8 +37,8 @@ static size_t hash(const struct nxm_leak_group *key)
 {
     uint64_t h = ((uint64_t)key->stack << 32 | (uint32_t)key->device) ^ ((uint64_t)key->api << 8 | key->class_) << 20;
 
-    h *= UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(h >> 20);
+    h = (h ^ h >> 32) * UINT64_C(0x9E3779B97F4A7C15); /* the stack's number sits in the upper half */
+    return (size_t)(h >> 32);
 }
 
 /* The key's group, or the empty place where it belongs. */

@@ -93,7 +93,9 @@ static int check_file(const char *path, struct nxm_error *ret_error)
 
     if (fd < 0)
         return nxm_error_set(ret_error, NXM_EOPEN, 0, "cannot load plugin %s: %s (check the path)", path,
-                             saved == ENOENT ? "no such file" : saved == EACCES ? "permission denied" : strerror(saved));
+                             saved == ENOENT   ? "no such file"
+                             : saved == EACCES ? "permission denied"
+                                               : strerror(saved));
     fault = file_fault(fd);
     close(fd);
     return fault == NULL ? NXM_OK : unusable(ret_error, path, fault);
@@ -115,7 +117,8 @@ static int measure(struct dl_phdr_info *info, size_t size, void *argument)
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 
-        same = same || (segment->p_type == PT_DYNAMIC && info->dlpi_addr + segment->p_vaddr == (uintptr_t)extent->map->l_ld);
+        same = same ||
+               (segment->p_type == PT_DYNAMIC && info->dlpi_addr + segment->p_vaddr == (uintptr_t)extent->map->l_ld);
     }
     for (size_t i = 0; same && i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -167,8 +170,8 @@ int nxm_library_open(const char *path, struct nxm_library *ret_library, struct n
     if (library.handle == NULL) {
         const char *words = dlerror();
 
-        return nxm_error_set(ret_error, NXM_EOPEN, 0, "cannot load plugin %s: %s (provide what it is linked against)", path,
-                             words == NULL ? "the loader gives no reason" : words);
+        return nxm_error_set(ret_error, NXM_EOPEN, 0, "cannot load plugin %s: %s (provide what it is linked against)",
+                             path, words == NULL ? "the loader gives no reason" : words);
     }
     find_extent(&library);
     *ret_library = library;

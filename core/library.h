@@ -14,8 +14,9 @@ struct nxm_library {
     uintptr_t low, high; /* [low, high): the pages of its segments */
 };
 
-/* RTLD_LAZY | RTLD_LOCAL, the very file `path` names (no search). The file is looked at first: the loader's own words for a
- * directory, a truncated or a 32-bit file are no help, and a file cut short can kill the process. NXM_EOPEN. */
+/* RTLD_LAZY | RTLD_LOCAL, the very file `path` names (no search). The file is looked at first: the loader's own
+ * words for a directory, a truncated or a 32-bit file are no help, and a file cut short can kill the process.
+ * NXM_EOPEN. */
 int nxm_library_open(const char *path, struct nxm_library *ret_library, struct nxm_error *ret_error);
 void nxm_library_close(struct nxm_library *library);
 

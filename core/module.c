@@ -24,14 +24,15 @@ struct nxm_module {
     atomic_uint_fast64_t allocators, allocations, queued;
     struct nxm_lock lock; /* tenants */
     struct nxm_tenant *tenants;
-    struct nxm_module *next_leaked;
+    struct nxm_module *next_kept; /* under kept_lock */
+    bool kept;
     atomic_uint references; /* see module.h */
     struct nxm_library library;
 };
 
-/* Kept for ever by decision; listed so that they stay reachable. */
-static struct nxm_lock leaked_lock = NXM_LOCK_INIT(NXM_RANK_MODULE);
-static struct nxm_module *leaked_modules;
+/* Modules that something references for the life of the process; listed so that they stay reachable. */
+static struct nxm_lock kept_lock = NXM_LOCK_INIT(NXM_RANK_MODULE);
+static struct nxm_module *kept_modules;
 
 static atomic_uint_fast64_t leaked_tables, reclaimed_tables, forced_leaks, unmapped;
 
@@ -82,20 +83,41 @@ void nxm_module_unref_factory(struct nxm_module *module, struct nxm_factory *fac
         nxm_module_unref(module);
 }
 
-/* The handle's references, while the caller still holds the module. Those that open allocators hold put the release off until they are gone. */
+/* The handle's references, while the caller still holds the module. Those that open allocators hold put the
+ * release off until they are gone. */
 static void drop_factories(struct nxm_module *module)
 {
     for (size_t i = 0; i < module->factories.count; i++)
         nxm_module_unref_factory(module, &module->factories.list[i]);
 }
 
+static void keep(struct nxm_module *module)
+{
+    nxm_lock_acquire(&kept_lock);
+    if (!module->kept) {
+        module->kept = true;
+        module->next_kept = kept_modules;
+        kept_modules = module;
+    }
+    nxm_lock_release(&kept_lock);
+}
+
+/* One reference, the caller's, is never given back. */
 static void leak_forever(struct nxm_module *module)
 {
     atomic_fetch_add_explicit(&forced_leaks, 1, memory_order_relaxed);
-    nxm_lock_acquire(&leaked_lock);
-    module->next_leaked = leaked_modules;
-    leaked_modules = module;
-    nxm_lock_release(&leaked_lock);
+    keep(module);
+}
+
+void nxm_module_leak_table(struct nxm_module *module)
+{
+    atomic_fetch_add_explicit(&leaked_tables, 1, memory_order_relaxed);
+    keep(module);
+}
+
+void nxm_module_count_reclaimed_table(void)
+{
+    atomic_fetch_add_explicit(&reclaimed_tables, 1, memory_order_relaxed);
 }
 
 /* --- tallies and tenants ------------------------------------------------------------------------------- */
@@ -133,16 +155,6 @@ void nxm_module_sub_queued(struct nxm_module *module)
 void nxm_module_discount_allocator(struct nxm_module *module)
 {
     lower(&module->allocators);
-}
-
-void nxm_module_count_leaked_table(void)
-{
-    raise(&leaked_tables);
-}
-
-void nxm_module_count_reclaimed_table(void)
-{
-    raise(&reclaimed_tables);
 }
 
 static bool listed(const struct nxm_module *module, uint64_t mechanism_id)
@@ -196,8 +208,8 @@ static void *find_export(const struct nxm_library *library, const char *path, co
     void *symbol = nxm_library_symbol(library, name);
 
     if (symbol == NULL)
-        nxm_error_set(ret_error, NXM_ESYMBOL, 0, "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path,
-                      name);
+        nxm_error_set(ret_error, NXM_ESYMBOL, 0,
+                      "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path, name);
     return symbol;
 }
 
@@ -208,12 +220,12 @@ static int find_exports(const struct nxm_library *library, const char *path, str
     ret_exports->negotiate = (NxmemNegotiateFn)find_export(library, path, NXMEM_SYMBOL_NEGOTIATE, ret_error);
     if (ret_exports->negotiate == NULL)
         return NXM_ESYMBOL;
-    ret_exports->create = (NxmemCreateAllocatorFactoriesFn)find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES,
-                                                                       ret_error);
+    ret_exports->create =
+        (NxmemCreateAllocatorFactoriesFn)find_export(library, path, NXMEM_SYMBOL_CREATE_ALLOCATOR_FACTORIES, ret_error);
     if (ret_exports->create == NULL)
         return NXM_ESYMBOL;
-    ret_exports->query = (NxmemQueryUnloadReadinessFn)find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS,
-                                                                  ret_error);
+    ret_exports->query =
+        (NxmemQueryUnloadReadinessFn)find_export(library, path, NXMEM_SYMBOL_QUERY_UNLOAD_READINESS, ret_error);
     return ret_exports->query == NULL ? NXM_ESYMBOL : NXM_OK;
 }
 

@@ -40,6 +40,6 @@ int nxm_module_find_path(const char *value, const char *directory, char *ret_pat
         return NXM_OK;
     }
     return nxm_error_set(ret_error, NXM_EOPEN, 0,
-                         "no plugin named %s: looked for nxmem/%s.so, %s.so and plugins/%s.so in %s (give a path)", value,
-                         value, value, value, directory);
+                         "no plugin named %s: looked for nxmem/%s.so, %s.so and plugins/%s.so in %s (give a path)",
+                         value, value, value, value, directory);
 }

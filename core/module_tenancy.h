@@ -36,7 +36,8 @@ void nxm_module_sub_allocation(struct nxm_module *module);
 void nxm_module_add_queued(struct nxm_module *module);
 void nxm_module_sub_queued(struct nxm_module *module);
 
-void nxm_module_count_leaked_table(void);
+/* Counts a table whose module reference the caller never gives back. */
+void nxm_module_leak_table(struct nxm_module *module);
 void nxm_module_count_reclaimed_table(void);
 
 #endif

@@ -32,14 +32,17 @@ static int check_version(const NxmemNegotiateResponse *response, const NxmemVers
     uint32_t major = response->agreed_major, minor = response->agreed_minor;
 
     if (!within(major, host->major_min, host->major_max))
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin agreed to ABI major %u, this host speaks %u to %u; " REMEDY,
-                             major, host->major_min, host->major_max);
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0,
+                             "plugin agreed to ABI major %u, this host speaks %u to %u; " REMEDY, major,
+                             host->major_min, host->major_max);
     if (!within(minor, host->minor_min, host->minor_max))
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin agreed to ABI minor %u, this host speaks %u to %u; " REMEDY,
-                             minor, host->minor_min, host->minor_max);
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0,
+                             "plugin agreed to ABI minor %u, this host speaks %u to %u; " REMEDY, minor,
+                             host->minor_min, host->minor_max);
     if (!within(major, plugin->major_min, plugin->major_max) || !within(minor, plugin->minor_min, plugin->minor_max))
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin agreed to ABI %u.%u outside its own range %u.%u to %u.%u",
-                             major, minor, plugin->major_min, plugin->minor_min, plugin->major_max, plugin->minor_max);
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0,
+                             "plugin agreed to ABI %u.%u outside its own range %u.%u to %u.%u", major, minor,
+                             plugin->major_min, plugin->minor_min, plugin->major_max, plugin->minor_max);
     return NXM_OK;
 }
 
@@ -49,12 +52,14 @@ static int check_capabilities(const NxmemNegotiateResponse *response, struct nxm
 
     /* The known mask is what we offered, so this is the subset rule too. */
     if ((flags & ~offered) != 0)
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin claims capability bits 0x%llx that were not offered; " REMEDY,
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0,
+                             "plugin claims capability bits 0x%llx that were not offered; " REMEDY,
                              (unsigned long long)(flags & ~offered));
     if ((flags & NXMEM_CAPABILITY_ALLOCATOR) == 0)
         return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin does not offer the allocator capability");
     if ((flags & NXMEM_CAPABILITY_STRUCTURED_RELEASE) != 0 && response->agreed_minor < 1)
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin claims structured release, which minor 1 introduced, at minor 0");
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0,
+                             "plugin claims structured release, which minor 1 introduced, at minor 0");
     return NXM_OK;
 }
 
@@ -69,8 +74,8 @@ static int check_answer(const NxmemStatus *status, const NxmemNegotiateResponse 
         return nxm_error_set(ret_error, NXM_ENEGOTIATE, status->code, "plugin refused: %s", words);
     }
     if (claimed < sizeof *response)
-        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin wrote %u of the %zu bytes of its answer; " REMEDY, claimed,
-                             sizeof *response);
+        return nxm_error_set(ret_error, NXM_ENEGOTIATE, 0, "plugin wrote %u of the %zu bytes of its answer; " REMEDY,
+                             claimed, sizeof *response);
     result = check_version(response, host, ret_error);
     return result != NXM_OK ? result : check_capabilities(response, ret_error);
 }

@@ -37,8 +37,8 @@ static struct nxm_allocator *record_new(struct nxm_module *module, struct nxm_fa
 
 static int broken(struct nxm_allocator *allocator, struct nxm_error *ret_error, const char *why)
 {
-    return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: allocator vtable: %s (report it to the plugin's author)",
-                         allocator->name, why);
+    return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
+                         "mechanism %s: allocator vtable: %s (report it to the plugin's author)", allocator->name, why);
 }
 
 static int check_identity(struct nxm_allocator *allocator, struct nxm_error *ret_error)
@@ -58,8 +58,9 @@ static int check_required(struct nxm_allocator *allocator, struct nxm_error *ret
 
     if (missing == 0)
         return NXM_OK;
-    return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: opened without the required capability bits 0x%llx",
-                         allocator->name, (unsigned long long)missing);
+    return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
+                         "mechanism %s: opened without the required capability bits 0x%llx", allocator->name,
+                         (unsigned long long)missing);
 }
 
 /* 10.1, for both kinds: 1 when the capability is there, 0 when it is absent, else a refusal. */
@@ -82,9 +83,10 @@ static int read_virtual_backing(struct nxm_allocator *allocator, struct nxm_erro
 
     if (there <= 0)
         return there;
-    status = nxm_prefix_read_virtual_backing(source, nxm_module_minor(allocator->module), allocator->vtable.mechanism_id,
-                                             &allocator->virtual_backing);
-    return status.code == NXMEM_STATUS_OK ? NXM_OK : nxm_status_error(&status, "virtual backing capability vtable", ret_error);
+    status = nxm_prefix_read_virtual_backing(source, nxm_module_minor(allocator->module),
+                                             allocator->vtable.mechanism_id, &allocator->virtual_backing);
+    return status.code == NXMEM_STATUS_OK ? NXM_OK
+                                          : nxm_status_error(&status, "virtual backing capability vtable", ret_error);
 }
 
 static int read_shared_mapping(struct nxm_allocator *allocator, struct nxm_error *ret_error)
@@ -97,7 +99,8 @@ static int read_shared_mapping(struct nxm_allocator *allocator, struct nxm_error
         return there;
     status = nxm_prefix_read_shared_mapping(source, nxm_module_minor(allocator->module), allocator->vtable.mechanism_id,
                                             &allocator->shared_mapping);
-    return status.code == NXMEM_STATUS_OK ? NXM_OK : nxm_status_error(&status, "shared mapping capability vtable", ret_error);
+    return status.code == NXMEM_STATUS_OK ? NXM_OK
+                                          : nxm_status_error(&status, "shared mapping capability vtable", ret_error);
 }
 
 static int check_flags(struct nxm_allocator *allocator, struct nxm_error *ret_error)
@@ -109,7 +112,8 @@ static int check_flags(struct nxm_allocator *allocator, struct nxm_error *ret_er
         return broken(allocator, ret_error, "the allocator capability bit is clear");
     if ((flags & ~NXMEM_CAPABILITY_KNOWN_MASK) != 0)
         return broken(allocator, ret_error, "unknown capability bits");
-    if ((flags & NXMEM_CAPABILITY_DEFERRED_RELEASE) != 0 && (vtable->enqueue_release == NULL || vtable->drain_releases == NULL))
+    if ((flags & NXMEM_CAPABILITY_DEFERRED_RELEASE) != 0 &&
+        (vtable->enqueue_release == NULL || vtable->drain_releases == NULL))
         return broken(allocator, ret_error, "deferred release without its slots");
     return NXM_OK;
 }
@@ -155,7 +159,8 @@ static void pay(struct nxm_allocator *allocator, const NxmemAllocatorVtable *pub
 
     status = nxm_prefix_read_allocator_unvalidated(published, nxm_module_minor(allocator->module), &copy);
     if (status.code != NXMEM_STATUS_OK || copy.release == NULL) {
-        nxm_log(NXM_LOG_WARNING, "mechanism %s was opened and refused, and publishes no readable `release`", allocator->name);
+        nxm_log(NXM_LOG_WARNING, "mechanism %s was opened and refused, and publishes no readable `release`",
+                allocator->name);
         return;
     }
     nxm_lock_assert_none();

@@ -93,7 +93,8 @@ static NxmemStatus check_allocator_size(const NxmemAllocatorVtable *source)
     minor = load_u32(source, offsetof(NxmemAllocatorVtable, abi_minor));
     needed = minor == 0 ? ALLOCATOR_SIZE_MINOR_0 : ALLOCATOR_SIZE_MINOR_1;
     if (size < needed)
-        return refuse(NXMEM_STATUS_SHORT_STRUCT, "struct_size %u where the claimed minor %u has %u", size, minor, needed);
+        return refuse(NXMEM_STATUS_SHORT_STRUCT, "struct_size %u where the claimed minor %u has %u", size, minor,
+                      needed);
     return nxm_status_ok();
 }
 

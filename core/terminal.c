@@ -71,7 +71,8 @@ struct nxm_release nxm_terminal_judge_outcome(NxmemReleaseOutcome *outcome, cons
  * something that did not exist when this host was written. */
 static bool leaves_doubt(uint32_t code)
 {
-    return code == NXMEM_STATUS_RELEASE_QUARANTINED || code == NXMEM_STATUS_INTERNAL_ERROR || nxm_status_name(code) == NULL;
+    return code == NXMEM_STATUS_RELEASE_QUARANTINED || code == NXMEM_STATUS_INTERNAL_ERROR ||
+           nxm_status_name(code) == NULL;
 }
 
 struct nxm_release nxm_terminal_judge_status(uint32_t code, const struct nxm_block *block)
@@ -112,7 +113,8 @@ static NxmemStatus release_plain(const NxmemAllocatorVtable *vtable, const struc
 
     nxm_lock_assert_none();
     status = vtable->deallocate(vtable->ctx, &allocation, &unmapped);
-    *ret_release = status.code == NXMEM_STATUS_OK ? complete(block, unmapped) : nxm_terminal_judge_status(status.code, block);
+    *ret_release =
+        status.code == NXMEM_STATUS_OK ? complete(block, unmapped) : nxm_terminal_judge_status(status.code, block);
     return status;
 }
 

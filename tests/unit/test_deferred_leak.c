@@ -92,7 +92,7 @@ static void a_queued_release_leaks_one_table_and_pins_the_module(void **state)
     assert_int_equal(counters().forced_module_leaks, before.forced_module_leaks + 1);
     assert_int_equal(counters().modules_unmapped, before.modules_unmapped);
     assert_int_equal(fake.unmapped, 0);
-    assert_int_equal(fake.factory_releases, 1); /* released all the same */
+    assert_int_equal(fake.factory_releases, 1);               /* released all the same */
     assert_true(fake_complete_one(fake.last_state, &status)); /* so that the fake keeps nothing either */
 }
 
@@ -156,7 +156,8 @@ static void a_duplicate_cannot_free_a_leaked_table_early(void **state)
     queue_one();
     host_close();
     assert_true(fake_complete_one(fake.last_state, &status));
-    assert_int_equal(fake_send(fake.last_callbacks, mechanism, first.id, ticket, NXMEM_RELEASE_COMPLETE), NXMEM_STATUS_UNKNOWN_ALLOCATION);
+    assert_int_equal(fake_send(fake.last_callbacks, mechanism, first.id, ticket, NXMEM_RELEASE_COMPLETE),
+                     NXMEM_STATUS_UNKNOWN_ALLOCATION);
     assert_int_equal(counters().reclaimed_callback_tables, before.reclaimed_callback_tables);
     assert_true(fake_complete_one(fake.last_state, &status)); /* the table is still there for it */
     assert_int_equal(status, 0);

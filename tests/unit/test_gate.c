@@ -66,7 +66,7 @@ static void each_plugin_axis_shuts_it(void **state)
 {
     static const size_t axes[] = {
         offsetof(NxmemUnloadReport, live_allocators), offsetof(NxmemUnloadReport, live_allocations),
-        offsetof(NxmemUnloadReport, live_views), offsetof(NxmemUnloadReport, live_capabilities),
+        offsetof(NxmemUnloadReport, live_views),      offsetof(NxmemUnloadReport, live_capabilities),
         offsetof(NxmemUnloadReport, queued_releases),
     };
     uint64_t one = 1;

@@ -70,7 +70,7 @@ static uint64_t unmapped_count(void)
     return counters.modules_unmapped;
 }
 
-/* --- what cannot be loaded ------------------------------------------------------------------------------------------ */
+/* --- what cannot be loaded ----------------------------------------------------------------------- */
 
 static void refused(const char *path, int code, const char *word)
 {
@@ -200,7 +200,7 @@ static void a_refused_negotiation_closes_the_library(void **state)
     fake.negotiate_status = NXMEM_STATUS_VERSION_MISMATCH;
     refused(PLUGIN, NXM_ENEGOTIATE, "VERSION_MISMATCH");
     assert_int_equal(fake.unmapped, 2);
-    assert_int_equal(fake.queries, 0);        /* no common version, so no question */
+    assert_int_equal(fake.queries, 0);          /* no common version, so no question */
     assert_int_equal(unmapped_count(), before); /* no module object existed */
 }
 
@@ -239,7 +239,7 @@ static void without_memory_for_its_records_the_library_is_closed(void **state)
     }
 }
 
-/* --- what is loaded -------------------------------------------------------------------------------------------------- */
+/* --- what is loaded ------------------------------------------------------------------------------ */
 
 static void a_module_says_what_it_is(void **state)
 {
@@ -305,11 +305,13 @@ static void an_unknown_mechanism_is_answered_with_what_there_is(void **state)
     fake.factories = 2;
     fake.factory_names[1] = "pool";
     module = load();
-    assert_int_equal(nxm_module_find_mechanism(module, "lazy", (NxmemDeviceId){ 0, 0 }, &index, &error), NXM_ENOMECHANISM);
+    assert_int_equal(nxm_module_find_mechanism(module, "lazy", (NxmemDeviceId){ 0, 0 }, &index, &error),
+                     NXM_ENOMECHANISM);
     assert_non_null(strstr(error.text, "lazy"));
     assert_non_null(strstr(error.text, "plain"));
     assert_non_null(strstr(error.text, "pool"));
-    assert_int_equal(nxm_module_find_mechanism(module, NULL, (NxmemDeviceId){ 0, 7 }, &index, &error), NXM_ENOMECHANISM);
+    assert_int_equal(nxm_module_find_mechanism(module, NULL, (NxmemDeviceId){ 0, 7 }, &index, &error),
+                     NXM_ENOMECHANISM);
     assert_int_equal(index, 99);
     nxm_module_drop(module);
 }
@@ -345,7 +347,7 @@ static void two_loads_are_two_modules(void **state)
     assert_int_equal(fake.factory_releases, 2);
 }
 
-/* --- unloading -------------------------------------------------------------------------------------------------------- */
+/* --- unloading ----------------------------------------------------------------------------------- */
 
 static void an_idle_module_unloads_and_its_factories_are_released_once(void **state)
 {
@@ -412,7 +414,7 @@ static void asking_the_gate_has_no_consequences(void **state)
     nxm_module_drop(module);
 }
 
-/* --- short names ------------------------------------------------------------------------------------------------------ */
+/* --- short names --------------------------------------------------------------------------------- */
 
 static void touch(const char *below)
 {

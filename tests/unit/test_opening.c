@@ -13,7 +13,7 @@
 #include "tests/unit/support/fake.h"
 #include "tests/unit/support/host.h"
 
-/* --- the request ------------------------------------------------------------------------------------------------------- */
+/* --- the request --------------------------------------------------------------------------------- */
 
 static void the_request_says_what_is_wanted(void **state)
 {
@@ -70,7 +70,7 @@ static void without_memory_nothing_is_opened(void **state)
     assert_int_equal(fake.opens, 0);
 }
 
-/* --- refusals ---------------------------------------------------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------------------------------ */
 
 static void refused(int code, uint32_t status)
 {
@@ -255,20 +255,24 @@ static void the_callback_table_is_alive_while_the_debt_is_paid(void **state)
     refused_and_released(NXM_ECONTRACT, 0);
 }
 
-/* --- capability vtables ------------------------------------------------------------------------------------------------- */
+/* --- capability vtables -------------------------------------------------------------------------- */
 
 static NxmemVirtualBackingVtable backing;
 static NxmemSharedMappingVtable mapping;
 
 static void bend_backing_in(NxmemAllocatorVtable *vtable)
 {
-    backing = (NxmemVirtualBackingVtable){ .struct_size = sizeof backing, .abi_minor = 1, .mechanism_id = vtable->mechanism_id };
+    backing = (NxmemVirtualBackingVtable){ .struct_size = sizeof backing,
+                                           .abi_minor = 1,
+                                           .mechanism_id = vtable->mechanism_id };
     vtable->virtual_backing = &backing;
 }
 
 static void bend_mapping_in(NxmemAllocatorVtable *vtable)
 {
-    mapping = (NxmemSharedMappingVtable){ .struct_size = sizeof mapping, .abi_minor = 1, .mechanism_id = vtable->mechanism_id };
+    mapping = (NxmemSharedMappingVtable){ .struct_size = sizeof mapping,
+                                          .abi_minor = 1,
+                                          .mechanism_id = vtable->mechanism_id };
     vtable->shared_mapping = &mapping;
 }
 
@@ -355,7 +359,7 @@ static void a_short_capability_vtable_is_refused_and_released(void **state)
     refused_and_released(NXM_ECALL, NXMEM_STATUS_SHORT_STRUCT);
 }
 
-/* --- names and levels ---------------------------------------------------------------------------------------------------- */
+/* --- names and levels ---------------------------------------------------------------------------- */
 
 static void bend_name_away(NxmemAllocatorVtable *vtable)
 {

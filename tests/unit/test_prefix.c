@@ -91,7 +91,7 @@ static uint32_t read_exact(NxmemAllocatorVtable vtable, size_t bytes, uint32_t d
     return code;
 }
 
-/* --- allocator -------------------------------------------------------------------------------------------------- */
+/* --- allocator ----------------------------------------------------------------------------------- */
 
 static void a_current_vtable_reads_back_intact(void **state)
 {
@@ -273,10 +273,11 @@ static void the_unvalidated_read_still_refuses_what_is_unsafe(void **state)
     block = exact(&vtable, MINOR_0);
     assert_int_equal(nxm_prefix_read_allocator_unvalidated(block, 1, &copy).code, NXMEM_STATUS_SHORT_STRUCT);
     free(block);
-    assert_int_equal(nxm_prefix_read_allocator_unvalidated((const void *)4, 1, &copy).code, NXMEM_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(nxm_prefix_read_allocator_unvalidated((const void *)4, 1, &copy).code,
+                     NXMEM_STATUS_INVALID_ARGUMENT);
 }
 
-/* --- capability vtables and factories ----------------------------------------------------------------------------- */
+/* --- capability vtables and factories ------------------------------------------------------------ */
 
 static void a_backing_vtable_must_be_whole_and_its_allocators(void **state)
 {
@@ -313,7 +314,9 @@ static void a_mapping_vtable_must_be_whole_and_its_allocators(void **state)
 
 static void a_factory_needs_its_size_and_both_slots(void **state)
 {
-    NxmemAllocatorFactoryVtable vtable = { .struct_size = sizeof vtable, .abi_minor = 3, .open_allocator = any_open, .release = any_reference };
+    NxmemAllocatorFactoryVtable vtable = {
+        .struct_size = sizeof vtable, .abi_minor = 3, .open_allocator = any_open, .release = any_reference
+    };
     NxmemAllocatorFactoryVtable copy;
     void *block = exact(&vtable, sizeof vtable);
 
@@ -333,7 +336,7 @@ static void a_factory_needs_its_size_and_both_slots(void **state)
     assert_int_equal(nxm_prefix_read_factory(&vtable, 1, &copy).code, NXMEM_STATUS_SHORT_STRUCT);
 }
 
-/* --- the common part ---------------------------------------------------------------------------------------------- */
+/* --- the common part ----------------------------------------------------------------------------- */
 
 static void a_copy_takes_exactly_the_declared_prefix_and_zeroes_the_rest(void **state)
 {

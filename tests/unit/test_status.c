@@ -100,7 +100,8 @@ static void a_message_is_read_by_its_length_and_never_past_the_buffer(void **sta
 
 static void a_message_that_is_not_utf8_is_no_message(void **state)
 {
-    static const char *const bad[] = { "\xFF", "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xE2\x82", "a\x80", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF" };
+    static const char *const bad[] = { "\xFF",     "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
+                                       "\xE2\x82", "a\x80",    "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF" };
     char text[64];
 
     (void)state;

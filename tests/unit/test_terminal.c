@@ -25,7 +25,8 @@ static struct nxm_release judge(uint32_t state, uint64_t unmapped, uint64_t resi
 
 #define WHOLE ((uint32_t)sizeof(NxmemReleaseOutcome))
 
-static void assert_release(struct nxm_release release, enum nxm_release_outcome outcome, uint64_t unmapped, uint64_t retained)
+static void assert_release(struct nxm_release release, enum nxm_release_outcome outcome, uint64_t unmapped,
+                           uint64_t retained)
 {
     assert_int_equal(release.outcome, outcome);
     assert_int_equal(release.unmapped, unmapped);
@@ -109,7 +110,8 @@ static void statuses_that_say_nothing_happened_leave_the_block_live(void **state
 
 static void statuses_that_leave_doubt_quarantine_everything(void **state)
 {
-    static const uint32_t codes[] = { NXMEM_STATUS_RELEASE_QUARANTINED, NXMEM_STATUS_INTERNAL_ERROR, 15, 9999, UINT32_MAX };
+    static const uint32_t codes[] = { NXMEM_STATUS_RELEASE_QUARANTINED, NXMEM_STATUS_INTERNAL_ERROR, 15, 9999,
+                                      UINT32_MAX };
 
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
@@ -118,7 +120,7 @@ static void statuses_that_leave_doubt_quarantine_everything(void **state)
     }
 }
 
-/* --- the slots ---------------------------------------------------------------------------------------------------- */
+/* --- the slots ----------------------------------------------------------------------------------- */
 
 static struct {
     unsigned plain, structured;
@@ -158,8 +160,13 @@ static const NxmemAllocatorVtable vtable = {
 static void the_allocation_is_named_in_full(void **state)
 {
     NxmemAllocation expected = {
-        .struct_size = 56, .mechanism_id = 9, .allocation_id = 42, .device = { NXMEM_TIER_HOST, 2 },
-        .ptr = (uint8_t *)0x7000, .bytes = 8192, .align = 256,
+        .struct_size = 56,
+        .mechanism_id = 9,
+        .allocation_id = 42,
+        .device = { NXMEM_TIER_HOST, 2 },
+        .ptr = (uint8_t *)0x7000,
+        .bytes = 8192,
+        .align = 256,
     };
     struct nxm_release release;
 

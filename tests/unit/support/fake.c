@@ -42,7 +42,7 @@ uint64_t fake_last_ticket(void)
     return tickets;
 }
 
-/* --- negotiation and readiness -------------------------------------------------------------------------------- */
+/* --- negotiation and readiness ------------------------------------------------------------------- */
 
 NxmemStatus fake_negotiate(const NxmemNegotiateRequest *request, NxmemNegotiateResponse *response)
 {
@@ -75,7 +75,7 @@ NxmemStatus fake_query(NxmemUnloadReport *report)
     return fake_status(0);
 }
 
-/* --- blocks ---------------------------------------------------------------------------------------------------- */
+/* --- blocks -------------------------------------------------------------------------------------- */
 
 static struct fake_block **find_block(struct fake_state *state, uint64_t id)
 {
@@ -134,7 +134,7 @@ void fake_free_leftovers(void)
     }
 }
 
-/* --- allocate --------------------------------------------------------------------------------------------------- */
+/* --- allocate ------------------------------------------------------------------------------------ */
 
 static void ask_reclaim(struct fake_state *state, uint64_t bytes)
 {
@@ -146,7 +146,8 @@ static void ask_reclaim(struct fake_state *state, uint64_t bytes)
     };
 
     fake.last_reclaimed = 77;
-    fake.last_reclaim_status = state->callbacks->request_reclaim(state->callbacks->host_ctx, &request, &fake.last_reclaimed).code;
+    fake.last_reclaim_status =
+        state->callbacks->request_reclaim(state->callbacks->host_ctx, &request, &fake.last_reclaimed).code;
 }
 
 static void *memory_for(const NxmemAllocRequest *request)
@@ -193,7 +194,7 @@ static NxmemStatus allocate(void *ctx, const NxmemAllocRequest *request, NxmemAl
     return fake_status(0);
 }
 
-/* --- terminal slots ---------------------------------------------------------------------------------------------- */
+/* --- terminal slots ------------------------------------------------------------------------------ */
 
 static void see_allocation(const NxmemAllocation *allocation)
 {
@@ -259,7 +260,9 @@ static NxmemStatus release_allocation(void *ctx, const NxmemAllocation *allocati
 
     fake.structured++;
     see_allocation(allocation);
+    pthread_mutex_lock(&mutex);
     fake.last_outcome_seen = *outcome;
+    pthread_mutex_unlock(&mutex);
     if (fake.release.set && fake.release.status != 0)
         return fake_status(fake.release.status);
     block = take_block(state, allocation->allocation_id);
@@ -270,7 +273,7 @@ static NxmemStatus release_allocation(void *ctx, const NxmemAllocation *allocati
     return fake_status(0);
 }
 
-/* --- the queue ---------------------------------------------------------------------------------------------------- */
+/* --- the queue ----------------------------------------------------------------------------------- */
 
 static NxmemStatus send(const NxmemHostCallbacks *callbacks, const NxmemReleaseCompletion *completion)
 {
@@ -403,7 +406,7 @@ static NxmemStatus pending_release_count(void *ctx, uint64_t *count)
     return fake_status(fake.pending_status);
 }
 
-/* --- open and factories --------------------------------------------------------------------------------------------- */
+/* --- open and factories -------------------------------------------------------------------------- */
 
 static void retain(void *ctx)
 {

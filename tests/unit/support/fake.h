@@ -47,13 +47,13 @@ struct fake {
     /* slots */
     uint32_t allocate_status, enqueue_status, drain_status, pending_status;
     bool allocate_returns_null;
-    uint64_t misalign;        /* added to the address handed out */
-    void *next_address;       /* handed out once instead of fresh memory (the caller's, never freed) */
-    uint32_t result_size;     /* returned in NxmemAllocResult; 0: the real size */
-    uint64_t owned, mapped;   /* stated; 0: the bytes asked for */
-    uint64_t reclaim_first;   /* asked of the host inside every allocate */
+    uint64_t misalign;      /* added to the address handed out */
+    void *next_address;     /* handed out once instead of fresh memory (the caller's, never freed) */
+    uint32_t result_size;   /* returned in NxmemAllocResult; 0: the real size */
+    uint64_t owned, mapped; /* stated; 0: the bytes asked for */
+    uint64_t reclaim_first; /* asked of the host inside every allocate */
     struct fake_answer release, completion;
-    uint64_t drain_budget;    /* most it retires per call; 0: what it is asked */
+    uint64_t drain_budget; /* most it retires per call; 0: what it is asked */
     bool drain_nothing, complete_in_enqueue, complete_in_release;
     void (*in_enqueue)(void); /* runs inside the slot, after any completion */
     void (*in_release)(void); /* runs inside the allocator's final release */
@@ -63,7 +63,8 @@ struct fake {
     NxmemUnloadReport report; /* added to the truth */
 
     /* what happened */
-    atomic_ullong opens, releases, factory_releases, allocates, deallocates, structured, enqueues, drains, queries, unmapped;
+    atomic_ullong opens, releases, factory_releases, allocates, deallocates, structured, enqueues, drains, queries,
+        unmapped;
     atomic_ullong live, queued; /* blocks */
     uint64_t last_drain_budget;
     NxmemNegotiateRequest last_negotiate;
@@ -82,7 +83,8 @@ struct fake {
 extern FAKE_EXPORT struct fake fake;
 
 FAKE_EXPORT NxmemStatus fake_negotiate(const NxmemNegotiateRequest *request, NxmemNegotiateResponse *response);
-FAKE_EXPORT NxmemStatus fake_create(const NxmemAllocatorFactoryVtable **factories, uint64_t max_factories, uint64_t *count);
+FAKE_EXPORT NxmemStatus fake_create(const NxmemAllocatorFactoryVtable **factories, uint64_t max_factories,
+                                    uint64_t *count);
 FAKE_EXPORT NxmemStatus fake_query(NxmemUnloadReport *report);
 
 void fake_reset(void);

@@ -10,6 +10,7 @@
 #include "fake.h"
 
 struct host host;
+struct host_told host_told;
 
 static int setup(const NxmemVersionRange *range)
 {
@@ -39,6 +40,31 @@ int host_setup_minor_0(void **state)
 
     (void)state;
     return setup(&range);
+}
+
+static void note(void *owner, const struct nxm_block *block, const struct nxm_release *release)
+{
+    struct host_told *told = owner;
+
+    if (told->calls < HOST_TOLD_MAX)
+        told->ids[told->calls] = block->id;
+    told->calls++;
+    told->block = *block;
+    told->release = *release;
+    told->tallies = host_tallies();
+}
+
+int host_setup_deferred(void **state)
+{
+    int result = host_setup(state);
+
+    memset(&host_told, 0, sizeof host_told);
+    fake.extra_flags = NXMEM_CAPABILITY_DEFERRED_RELEASE;
+    host.options.owner = &host_told;
+    host.options.completed = note;
+    if (result == 0)
+        host_open();
+    return result;
 }
 
 int host_teardown(void **state)
@@ -91,7 +117,16 @@ int host_release(const struct nxm_block *block, struct nxm_release *ret_release)
 
 int host_enqueue(const struct nxm_block *block, struct nxm_release *ret_release)
 {
-    return nxm_allocator_enqueue(host.allocator, block->address, block->id, NXM_BLOCK_LIVE, NULL, NULL, ret_release, NULL);
+    return nxm_allocator_enqueue(host.allocator, block->address, block->id, NXM_BLOCK_LIVE, NULL, NULL, ret_release,
+                                 NULL);
+}
+
+struct nxm_release host_enqueued(const struct nxm_block *block)
+{
+    struct nxm_release release;
+
+    assert_int_equal(host_enqueue(block, &release), NXM_OK);
+    return release;
 }
 
 unsigned host_state(uint64_t address)
@@ -115,4 +150,11 @@ struct nxm_allocator_totals host_totals(void)
 
     nxm_allocator_totals(host.allocator, &totals);
     return totals;
+}
+
+void host_assert_counts(uint64_t allocations, uint64_t queued)
+{
+    assert_int_equal(host_tallies().allocations, allocations);
+    assert_int_equal(host_tallies().queued, queued);
+    assert_int_equal(host_totals().queued, queued);
 }
