@@ -115,6 +115,12 @@ $(BUILD)/sim/%/libcuda.so.1: $(BUILD)/sim/obj/driver-%/state.o $(filter-out %/st
 	(echo '{ global: sim_*;'; cat $(@D)/exports; echo 'local: *; };') > $(@D)/libcuda.map
 	$(sim_cu_link) -Wl,--version-script=$(@D)/libcuda.map
 
+SIM_CU_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/sim/test_driver_*.c))
+$(SIM_CU_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(SIM_DRIVER) | $(SIM_DRIVERS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(SIM_DRIVER) \
+	  '-Wl,-rpath,$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
+
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
 SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
@@ -188,7 +194,7 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 
 NODE ?= node
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
-sim: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
 tests/llama/test_llama.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 

@@ -6,6 +6,7 @@
 #include "event.h"
 #include "memory.h"
 #include "module.h"
+#include "pool.h"
 #include "state.h"
 #include "stream.h"
 
@@ -377,7 +378,10 @@ static CUresult synchronize(CUcontext ctx)
     sim_lock();
     CUresult result = sim_context_get(ctx, &c);
     if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
-    if (result == CUDA_SUCCESS) sim_context_wait(c);
+    if (result == CUDA_SUCCESS) {
+        sim_context_wait(c);
+        sim_pool_trim_all();
+    }
     sim_unlock();
     return result;
 }

@@ -159,7 +159,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
     if (w) result = add(node, graph, deps, count, w->type, w);
     else if (result == CUDA_SUCCESS) result = CUDA_ERROR_OUT_OF_MEMORY;
     sim_unlock();
-    sim_log_call(SIM_FN_cuGraphAddMemFreeNode, result, dptr, " ");
+    sim_log_plain(SIM_FN_cuGraphAddMemFreeNode, result, dptr);
     return result;
 }
 

@@ -77,7 +77,7 @@ static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUres
         sim_block_unref(b);
     }
     sim_unlock();
-    sim_log_call(fn, result, (uint64_t)(uintptr_t)p, " ");
+    sim_log_plain(fn, result, (uint64_t)(uintptr_t)p);
     return result;
 }
 

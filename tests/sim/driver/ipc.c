@@ -38,7 +38,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
     }
     sim_unlock();
     CUresult result = fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    sim_log_call(SIM_FN_cuIpcGetMemHandle, result, dptr, " ");
+    sim_log_plain(SIM_FN_cuIpcGetMemHandle, result, dptr);
     return result;
 }
 
@@ -112,6 +112,6 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     }
     sim_unlock();
     CUresult result = fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    sim_log_call(SIM_FN_cuIpcCloseMemHandle, result, dptr, " ");
+    sim_log_plain(SIM_FN_cuIpcCloseMemHandle, result, dptr);
     return result;
 }

@@ -33,15 +33,15 @@ static void put(int fd, const char *text, size_t length)
     (void)n; /* a full disk must not change what the program under test sees */
 }
 
-void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *format, ...)
+static int begin_line(char *line, enum sim_fn fn, CUresult result, uint64_t address)
 {
-    char line[LINE];
-    va_list args;
-    va_start(args, format);
-    int n = snprintf(line, sizeof line, "%s result=%d address=0x%llx ", sim_entries[fn].symbol, (int)result,
-                     (unsigned long long)address);
-    n += vsnprintf(line + n, sizeof line - (size_t)n, format, args);
-    va_end(args);
+    return snprintf(line, LINE, "%s result=%d address=0x%llx", sim_entries[fn].symbol, (int)result,
+                    (unsigned long long)address);
+}
+
+/* `line` has room for LINE bytes; a longer text was cut by its writer. */
+static void end_line(char *line, int n)
+{
     if (n > LINE - 2) n = LINE - 2;
     line[n] = '\0';
     pthread_mutex_lock(&lock);
@@ -49,6 +49,24 @@ void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char 
     pthread_mutex_unlock(&lock);
     line[n] = '\n';
     if (file >= 0) put(file, line, (size_t)n + 1);
+}
+
+void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address)
+{
+    char line[LINE];
+    end_line(line, begin_line(line, fn, result, address));
+}
+
+void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *format, ...)
+{
+    char line[LINE];
+    va_list args;
+    int n = begin_line(line, fn, result, address);
+    line[n++] = ' ';
+    va_start(args, format);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+    va_end(args);
+    end_line(line, n);
 }
 
 static void print(const char *line, int n)

@@ -8,7 +8,9 @@
 
 struct sim_block;
 
-/* One allocation-relevant call that has just been answered. `format` (printf) adds "key=value" words. */
+/* One allocation-relevant call that has just been answered: symbol, result, address; `format` (printf) adds
+ * "key=value" words. */
+void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address);
 void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -141,7 +141,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         result = release(dptr);
         sim_unlock();
     }
-    sim_log_call(SIM_FN_cuMemFree_v2, result, dptr, " ");
+    sim_log_plain(SIM_FN_cuMemFree_v2, result, dptr);
     return result;
 }
 

@@ -273,7 +273,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
         sim_object_close(&p->object);
     }
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemPoolDestroy, result, (uint64_t)(uintptr_t)pool, " ");
+    sim_log_plain(SIM_FN_cuMemPoolDestroy, result, (uint64_t)(uintptr_t)pool);
     return result;
 }
 

@@ -166,7 +166,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     if (p && --p->handles == 0) sim_object_close(&p->object);
     sim_unlock();
     CUresult result = p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    sim_log_call(SIM_FN_cuMemRelease, result, handle, " ");
+    sim_log_plain(SIM_FN_cuMemRelease, result, handle);
     return result;
 }
 
@@ -184,7 +184,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     }
     sim_unlock();
     CUresult result = is_map ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    sim_log_call(SIM_FN_cuMemRetainAllocationHandle, result, is_map ? *handle : 0, " ");
+    sim_log_plain(SIM_FN_cuMemRetainAllocationHandle, result, is_map ? *handle : 0);
     return result;
 }
 
