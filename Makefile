@@ -306,7 +306,7 @@ $(R)/conformance_cublas: tests/routing/conformance.c
 	$(call PROGRAM,$(CC),-DCUBLAS -ldl)
 $(R)/test_conformance: $(SIM_DRIVER) $(R)/librecorder.so $(patsubst %,$(R)/conformance_%,shared static cublas)
 $(R)/test_conformance: CPPFLAGS_ALL += -DDRIVER_FOLDER='"$(abspath $(dir $(SIM_DRIVER)))"' \
-  -DLOOKUPS='"$(abspath tests/routing/lookups.txt)"' -DCUBLAS='"$(CUDA_LIB)/libcublas.so"' -DOURS=39
+  -DLOOKUPS='"$(abspath tests/routing/lookups.txt)"' -DCUBLAS='"$(CUDA_LIB)/libcublas.so"'
 .PHONY: routing-tests check-exports
 routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
 	@set -e; for t in $(ROUTING_TESTS); do $$t; done

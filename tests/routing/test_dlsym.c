@@ -19,22 +19,20 @@ static int open_all(void **state)
 static void an_ordinary_handle_gives_the_hook_of_every_row_that_the_driver_has(void **state)
 {
     (void)state;
-    unsigned hooks = 0, absent = 0;
+    unsigned hooks = 0;
     const char *(*row)(unsigned) = (const char *(*)(unsigned))dlsym(RTLD_DEFAULT, "nxmem_test_row");
+    void *(*natively)(const char *) = (void *(*)(const char *))dlsym(driver, "fake_cuda_looks_up");
     const char *name;
     for (unsigned api = 1; (name = row(api)); ++api) {
         if (strncmp(name, "cuda", 4) == 0) continue;
+        (void)dlerror();
         void *found = dlsym(driver, name);
-        if (!found) {
-            assert_non_null(dlerror());
-            ++absent;
-            continue;
-        }
-        assert_ptr_equal(found, hook(name));
-        ++hooks;
+        const char *error = dlerror();
+        assert_ptr_equal(found, natively(name) ? hook(name) : NULL);
+        assert_int_equal(error != NULL, found == NULL);
+        hooks += found != NULL;
     }
-    assert_int_equal(hooks, 23);
-    assert_int_equal(absent, 29); /* what fake_cuda.c does not define */
+    assert_true(hooks >= 23); /* what fake_cuda.c defines of the rows, which may grow */
 }
 
 static void a_found_hook_reaches_the_driver_and_counts_once(void **state)

@@ -88,7 +88,10 @@ static long instructions(const char *preload)
 static void starting_costs_a_bounded_number_of_instructions(void **state)
 {
     (void)state;
-    long native = instructions(""), preloaded = instructions(shim());
+    const char *bare = beside("libroutes_bare.so"); /* valgrind stops at debug information newer than itself */
+    run("", "exec strip -g -o %s %s", bare, shim());
+    expect("");
+    long native = instructions(""), preloaded = instructions(bare);
     print_message("/bin/true: %ld instructions, preloaded %+ld\n", native, preloaded - native);
     assert_in_range(preloaded - native, 0, 60000);
 }

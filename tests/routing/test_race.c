@@ -14,12 +14,12 @@ static void *first_use(void *argument)
     unsigned number = (unsigned)(uintptr_t)argument;
     unsigned long long address = 0;
     void *pointer = NULL;
+    void *runtime = number & 2 ? runtime13 : runtime12;
     pthread_barrier_wait(&start);
     if (number % 2) {
         int (*alloc)(unsigned long long *, size_t) = (int (*)(unsigned long long *, size_t))dlsym(driver, "cuMemAlloc_v2");
         if (!alloc || alloc(&address, 64) || !address) __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
     }
-    void *runtime = number & 2 ? runtime13 : runtime12;
     int (*alloc)(void **, size_t) = (int (*)(void **, size_t))dlsym(runtime, "cudaMalloc");
     if (!alloc || alloc(&pointer, 64) || !pointer) __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
     return (void *)alloc;
