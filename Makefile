@@ -16,8 +16,10 @@ SANFLAGS := $(if $(filter asan,$(SAN)),-fsanitize=address$(comma)undefined -fno-
             $(if $(filter tsan,$(SAN)),-fsanitize=thread)
 
 # Looked for once, when a rule first needs it.
-find_cuda = $(or $(shell CUDA_HOME='$(CUDA_HOME)' scripts/cuda-include),$(error CUDA headers are needed))
+cuda_given := $(CUDA_HOME)
+find_cuda = $(or $(shell CUDA_HOME='$(cuda_given)' scripts/find-cuda headers),$(error CUDA headers are needed))
 CUDA_INCLUDE ?= $(eval CUDA_INCLUDE := $(find_cuda))$(CUDA_INCLUDE)
+CUDA_HOME ?= $(patsubst %/include,%,$(CUDA_INCLUDE))
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -DNXM_VERSION='"$(VERSION)"' -I. -Iinclude $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC -fvisibility=hidden -fno-common $(WARN) $(CFLAGS) $(SANFLAGS)
@@ -383,7 +385,8 @@ RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 
 # What a newcomer types first installs what is missing before anything else is looked at.
 ifneq ($(filter demo demo-llama check nightly,$(MAKECMDGOALS)),)
-ifneq ($(lastword $(shell CUDA_HOME='$(CUDA_HOME)' scripts/setup >&2 && echo ready)),ready)
+cuda_wanted := $(if $(filter check nightly,$(MAKECMDGOALS)),libraries,headers)
+ifneq ($(lastword $(shell CUDA_HOME='$(cuda_given)' scripts/setup $(cuda_wanted) >&2 && echo ready)),ready)
 $(error the set-up is not complete; see above)
 endif
 endif

@@ -77,17 +77,29 @@ machine 0
 run env PATH="$work/bin:$PATH" CUDA_HOME="$work/nowhere" scripts/setup
 proves "without CUDA headers it says where to get them" 'exits 1' 'says "CUDA Toolkit Downloads"' 'says "$work/nowhere"'
 
-run scripts/cuda-include
+run scripts/find-cuda headers
 proves "CUDA_HOME decides" 'exits 0' 'prints "$work/cuda/include"' is_silent
 sed -i 's/13000/12040/' "$work/cuda/include/cuda.h"
-run scripts/cuda-include
+run scripts/find-cuda headers
 proves "headers that are too old are refused, with their version" 'exits 1' prints_nothing 'says "version 12040"'
 sed -i 's/12040/12050/' "$work/cuda/include/cuda.h"
 rm "$work/cuda/include/cudaTypedefs.h"
-run scripts/cuda-include
+run scripts/find-cuda headers
 proves "half a toolkit is refused" 'exits 1' prints_nothing
 : >"$work/cuda/include/cudaTypedefs.h"
 mkdir "$work/cuda/bin" && : >"$work/cuda/bin/nvcc" && chmod +x "$work/cuda/bin/nvcc" && ln -s "$work/cuda/bin/nvcc" "$work/bin/nvcc"
-run env -u CUDA_HOME PATH="$work/bin:$PATH" scripts/cuda-include
+run env -u CUDA_HOME PATH="$work/bin:$PATH" scripts/find-cuda headers
 proves "the nvcc on PATH leads to its headers, through links" 'exits 0' 'prints "$work/cuda/include"'
+for part in libcudart.so libcudart_static.a libcublas.so; do
+    mkdir -p "$work/cuda/lib64" && : >"$work/cuda/lib64/libcudart.so" && : >"$work/cuda/lib64/libcudart_static.a" && : >"$work/cuda/lib64/libcublas.so"
+    run scripts/find-cuda libraries
+    proves "the libraries are found beside the headers" 'exits 0' 'prints "$work/cuda/lib64"'
+    rm "$work/cuda/lib64/$part"
+    run scripts/find-cuda libraries
+    proves "without $part it says what to install" 'exits 1' prints_nothing 'says "$part"' 'says "CUDA Toolkit Downloads"'
+    run env PATH="$work/bin:$PATH" scripts/setup libraries
+    proves "and so does a set-up that wants them" 'exits 1' 'says "$part"'
+    run env PATH="$work/bin:$PATH" scripts/setup
+    proves "while building needs headers only" 'exits 0'
+done
 finish
