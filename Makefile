@@ -198,7 +198,7 @@ NODE ?= node
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
 sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
-tests/llama/test_llama.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
+tests/llama/test_llama.sh tests/llama/test_report.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
 # plugins/fake.c becomes several plugins; what they do lives in support/fake.c, which every test carries.
