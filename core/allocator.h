@@ -36,7 +36,7 @@ struct nxm_release {
 struct nxm_allocator_options {
     struct nxm_blocks *blocks;      /* borrowed, outlives the allocator and every release queued in it */
     uint64_t required_capabilities; /* opening fails when one is absent */
-    void *owner;                    /* handed to the callbacks below */
+    void *owner;                    /* handed to the callbacks below; outlives the same */
     /* Asked by the plugin for memory: bytes given back, or a negative nxm_result. NULL: no such path.
      * Runs inside a plugin call on its thread; must not re-enter this allocator nor block. */
     int64_t (*reclaim)(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);

@@ -1,8 +1,6 @@
-/* core/blocks: the live-block table against a plain array, against planned failures, and by many threads. */
-#include <pthread.h>
+/* core/blocks: the live-block table against a plain array and against planned failures. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -506,144 +504,6 @@ static void a_walk_may_remove_what_it_visits_and_stops_when_told(void **state)
     assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, 50);
 }
 
-/* --- many threads ------------------------------------------------------------------------------------- */
-
-#define THREADS 4
-#define ROUNDS 8000u
-#define CONTESTED 24u
-#define IDS (THREADS * ROUNDS * 2u)
-
-static struct {
-    struct nxm_blocks *table;
-    uint64_t first_id;
-    atomic_uchar born[IDS], ended[IDS];
-    atomic_ulong inserted, won;
-} contest;
-
-static size_t id_index(uint64_t id)
-{
-    assert_true(id >= contest.first_id && id - contest.first_id < IDS);
-    return (size_t)(id - contest.first_id);
-}
-
-/* One winner ends each id; sometimes it removes late, after somebody else reused the address. */
-static void contest_end(uint64_t address, uint64_t *seed)
-{
-    struct nxm_block met;
-
-    if (nxm_blocks_claim(contest.table, address, 0, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING, &met) != NXM_OK)
-        return;
-    atomic_fetch_add(&contest.won, 1);
-    assert_int_equal(atomic_fetch_add(&contest.ended[id_index(met.id)], 1), 0);
-    if (next_random(seed) % 4 == 0) {
-        struct nxm_block again = make(address, 64);
-
-        if (nxm_blocks_insert(contest.table, &again) == NXM_OK) {
-            atomic_fetch_add(&contest.born[id_index(again.id)], 1);
-            atomic_fetch_add(&contest.inserted, 1);
-        }
-    }
-    (void)nxm_blocks_remove(contest.table, address, met.id);
-}
-
-static void *contest_run(void *argument)
-{
-    uint64_t seed = (uintptr_t)argument * UINT64_C(0x9E3779B97F4A7C15) + 1;
-
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        uint64_t address = BASE + next_random(&seed) % CONTESTED * 512;
-        struct nxm_block block = make(address, 64), met;
-
-        switch (next_random(&seed) % 4) {
-        case 0:
-            contest_end(address, &seed);
-            break;
-        case 1:
-            (void)nxm_blocks_claim(contest.table, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, &met);
-            break;
-        case 2:
-            if (nxm_blocks_containing(contest.table, address + 32, &met) == NXM_OK)
-                assert_int_equal(met.address, address);
-            break;
-        default:
-            if (nxm_blocks_insert(contest.table, &block) == NXM_OK) {
-                atomic_fetch_add(&contest.born[id_index(block.id)], 1);
-                atomic_fetch_add(&contest.inserted, 1);
-            }
-            break;
-        }
-    }
-    return NULL;
-}
-
-static bool visit_survivor(void *argument, const struct nxm_block *block)
-{
-    (void)argument;
-    assert_int_not_equal(block->state, NXM_BLOCK_RELEASING);
-    assert_int_equal(atomic_load(&contest.ended[id_index(block->id)]), 0);
-    atomic_store(&contest.ended[id_index(block->id)], 1);
-    return true;
-}
-
-static void threads_that_recycle_addresses_have_one_winner_and_lose_no_record(void **state)
-{
-    pthread_t threads[THREADS];
-
-    memset(&contest, 0, sizeof contest);
-    contest.table = *state;
-    contest.first_id = nxm_block_next_id();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, contest_run, (void *)i), 0);
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_true(atomic_load(&contest.won) > 0);
-    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_blocks, contest.inserted - contest.won);
-    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, (contest.inserted - contest.won) * 64);
-    nxm_blocks_each(*state, visit_survivor, NULL);
-    for (size_t i = 0; i < IDS; i++)
-        assert_int_equal(atomic_load(&contest.born[i]), atomic_load(&contest.ended[i]));
-}
-
-static struct {
-    struct nxm_blocks *table;
-    atomic_bool stop;
-} reading;
-
-static void *look_for_the_lasting(void *unused)
-{
-    struct nxm_block found;
-
-    while (!atomic_load(&reading.stop)) {
-        for (uint64_t i = 0; i < 16; i++) {
-            assert_int_equal(nxm_blocks_find(reading.table, BASE + i * 512, &found), NXM_OK);
-            assert_int_equal(nxm_blocks_containing(reading.table, BASE + i * 512 + 100, &found), NXM_OK);
-            assert_int_equal(found.address, BASE + i * 512);
-        }
-    }
-    return unused;
-}
-
-static void lasting_blocks_stay_findable_while_the_table_grows(void **state)
-{
-    pthread_t reader;
-
-    reading.table = *state;
-    atomic_store(&reading.stop, false);
-    for (uint64_t i = 0; i < 16; i++) {
-        struct nxm_block block = make(BASE + i * 512, 512);
-
-        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
-    }
-    assert_int_equal(pthread_create(&reader, NULL, look_for_the_lasting, NULL), 0);
-    for (uint64_t i = 16; i < 80000; i++) {
-        struct nxm_block block = make(BASE + i * 512, 1);
-
-        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
-    }
-    atomic_store(&reading.stop, true);
-    assert_int_equal(pthread_join(reader, NULL), 0);
-}
-
 static void classes_have_their_words_and_their_leak_mark(void **state)
 {
     (void)state;
@@ -677,8 +537,6 @@ int main(void)
         with_table(recycled_records_cost_no_new_memory),
         with_table(a_walk_sees_each_lasting_record_once_while_the_table_grows),
         with_table(a_walk_may_remove_what_it_visits_and_stops_when_told),
-        with_table(threads_that_recycle_addresses_have_one_winner_and_lose_no_record),
-        with_table(lasting_blocks_stay_findable_while_the_table_grows),
         cmocka_unit_test(a_table_that_cannot_be_made_is_enomem),
         cmocka_unit_test(ids_are_never_zero_and_never_repeat),
         cmocka_unit_test(classes_have_their_words_and_their_leak_mark),

@@ -155,8 +155,17 @@ static void a_library_cut_anywhere_is_refused_and_never_touched(void **state)
     refused(file_of(bytes, sizeof header, sizeof header), NXM_EOPEN, "truncated");
     refused(file_of(bytes, header.e_phoff + 60, (off_t)header.e_phoff + 60), NXM_EOPEN, "truncated");
     refused(file_of(bytes, 4096, 4096), NXM_EOPEN, "truncated"); /* a mapped page behind the end is a SIGBUS */
-    remove_file();
     assert_true(size > 4096);
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        Elf64_Phdr segment;
+
+        memcpy(&segment, bytes + header.e_phoff + i * sizeof segment, sizeof segment);
+        if (segment.p_type == PT_LOAD) /* all but its last byte */
+            refused(file_of(bytes, segment.p_offset + segment.p_filesz - 1,
+                            (off_t)(segment.p_offset + segment.p_filesz - 1)),
+                    NXM_EOPEN, "truncated");
+    }
+    remove_file();
     free(bytes);
 }
 
