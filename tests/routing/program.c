@@ -19,12 +19,18 @@ int cudaMalloc(void **pointer, size_t size)
     return result;
 }
 
-static int wrapped(void)
+/* and functions under the driver's names, asked for before there is a driver */
+int cuInit(unsigned flags);
+int cuInit(unsigned flags) { return (int)flags; }
+int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
+int cuMemAlloc_v2(unsigned long long *pointer, size_t size) { return pointer && size ? 0 : 1; }
+
+static void wrapped(void)
 {
     void *pointer = NULL;
+    int own = dlsym(dlopen(NULL, RTLD_NOW), "cuMemAlloc_v2") == (void *)cuMemAlloc_v2;
     int result = cudaMalloc(&pointer, 64);
-    printf("wrapped %d deep %u, runtime called %u\n", result, deepest, fake_cudart_calls());
-    return 0;
+    printf("own %d, wrapped %d deep %u, runtime called %u, ", own, result, deepest, fake_cudart_calls());
 }
 #endif
 #ifdef LINKED
@@ -47,7 +53,7 @@ int main(int argc, char **argv)
     unsigned long long pointer = 0;
     if (argc < 2) return 0;
 #ifdef WRAPS
-    return wrapped();
+    wrapped();
 #endif
 #ifdef LINKED
     if (cuMemAlloc_v2(&pointer, 64)) return 3;
