@@ -240,7 +240,7 @@ ifneq ($(SAN),) # foreign programs get the plain shim, which is what users run; 
 ROUTING_TESTS := $(filter-out $(R)/test_process $(R)/test_conformance,$(ROUTING_TESTS))
 RUNTIME_IN_FRONT := -DNXM_SANITIZER_RUNTIME='"$(realpath $(shell $(CC) -print-file-name=lib$(SAN).so))"'
 endif
-ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked
+ROUTING_PROGRAMS := $(R)/program $(R)/program_asan $(R)/program_asan_clang $(R)/program_musl $(R)/program_linked $(R)/program_wraps
 FAKE = @mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Wno-missing-prototypes -O1 -g -fPIC -shared -fvisibility=hidden \
   -o $@ $< -Wl,-z,now
 
@@ -288,6 +288,8 @@ $(R)/program_asan_clang: tests/routing/program.c
 	$(call PROGRAM,clang,-fsanitize=address -ldl)
 $(R)/program_musl: tests/routing/program.c
 	$(call PROGRAM,musl-gcc,)
+$(R)/program_wraps: tests/routing/program.c $(R)/libcudart.so.13
+	$(call PROGRAM,$(CC),-DWRAPS -rdynamic $(R)/libcudart.so.13 -Wl$(comma)-rpath$(comma)'$$ORIGIN' -ldl)
 $(R)/program_linked: tests/routing/program.c $(R)/cuda/libcuda.so.1
 	$(call PROGRAM,$(CC),-DLINKED $(R)/cuda/libcuda.so.1 -Wl$(comma)-rpath$(comma)'$$ORIGIN/cuda' -ldl)
 

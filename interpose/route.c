@@ -118,6 +118,7 @@ static void scene_look(void *argument, const struct nxm_objects *objects)
     if (caller == NXM_NO_OBJECT) return;
     scene->foreign_caller = nxm_object_is_shim(&objects->list[caller]) || is_drivers_own(&objects->list[caller]);
     if (scene->foreign_caller) return;
+    if (scene->lookup->handle != RTLD_NEXT && scene->lookup->handle != RTLD_DEFAULT) return; /* scopes play no part */
     for (size_t i = caller; i < objects->count; ++i) {
         if (nxm_object_is_shim(&objects->list[i])) scene->shim_is_later = true;
         if (objects->list[i].identity == nxm_route_startup_end) scene->startup_caller = true;

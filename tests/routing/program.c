@@ -4,6 +4,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef WRAPS
+/* A program with a wrapper of its own in front of everybody's: the next one is ours, and ours must not come back. */
+int cudaMalloc(void **pointer, size_t size);
+unsigned fake_cudart_calls(void);
+static unsigned depth, deepest;
+
+int cudaMalloc(void **pointer, size_t size)
+{
+    int (*next)(void **, size_t) = (int (*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+    if (++depth > deepest) deepest = depth;
+    int result = next && depth < 10 ? next(pointer, size) : 35;
+    --depth;
+    return result;
+}
+
+/* and functions under the driver's names, asked for before there is a driver */
+int cuInit(unsigned flags);
+int cuInit(unsigned flags) { return (int)flags; }
+int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
+int cuMemAlloc_v2(unsigned long long *pointer, size_t size) { return pointer && size ? 0 : 1; }
+
+static void wrapped(void)
+{
+    void *pointer = NULL;
+    int own = dlsym(dlopen(NULL, RTLD_NOW), "cuMemAlloc_v2") == (void *)cuMemAlloc_v2;
+    int result = cudaMalloc(&pointer, 64);
+    printf("own %d, wrapped %d deep %u, runtime called %u, ", own, result, deepest, fake_cudart_calls());
+}
+#endif
 #ifdef LINKED
 int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
 #endif
@@ -23,6 +52,9 @@ int main(int argc, char **argv)
     char path[4096];
     unsigned long long pointer = 0;
     if (argc < 2) return 0;
+#ifdef WRAPS
+    wrapped();
+#endif
 #ifdef LINKED
     if (cuMemAlloc_v2(&pointer, 64)) return 3;
     printf("linked %s", where((void *)dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")));

@@ -143,6 +143,15 @@ static void preloaded_allocators_go_with_it_in_either_order(void **state)
     }
 }
 
+static void a_programs_own_functions_in_front_are_neither_called_back_nor_taken_for_the_driver(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", beside("."));
+    run(shim(), "LD_LIBRARY_PATH=%s/cuda exec %s %s", folder, beside("program_wraps"), folder);
+    expect("own 1, wrapped 0 deep 1, runtime called 1, cuMemAlloc_v2 by libroutes.so\n");
+}
+
 static void opened_late_it_loads_and_harms_nothing(void **state)
 {
     (void)state;
@@ -189,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_program_is_caught_however_it_was_built),
         cmocka_unit_test(a_sanitizers_runtime_may_stand_in_front),
         cmocka_unit_test(preloaded_allocators_go_with_it_in_either_order),
+        cmocka_unit_test(a_programs_own_functions_in_front_are_neither_called_back_nor_taken_for_the_driver),
         cmocka_unit_test(opened_late_it_loads_and_harms_nothing),
         cmocka_unit_test(a_program_of_another_c_library_survives),
         cmocka_unit_test(a_library_preloaded_behind_keeps_its_identity_as_a_caller),
