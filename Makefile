@@ -1,6 +1,7 @@
 # nxmem-preload. `make help` lists the targets. Everything is built under build/ (BUILD=…); SAN=asan or
 # SAN=tsan builds the same tree with that sanitizer under build/asan or build/tsan.
 .DEFAULT_GOAL := all
+MAKEFLAGS += --no-builtin-rules
 VERSION := $(shell cat VERSION)
 comma := ,
 SAN ?=
@@ -381,8 +382,9 @@ tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard
 AREAS := $(filter-out llama,$(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t))))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
-SAN_AREAS := $(filter unit plugins sim interpose,$(AREAS))
-TESTS = $(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a)))
+SAN_AREAS := $(filter unit plugins sim interpose routing,$(AREAS))
+PLAIN_ONLY = $(if $(SAN),$(filter-out $(ROUTING_TESTS),$(call tests_of,routing)))
+TESTS = $(filter-out $(PLAIN_ONLY),$(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a))))
 RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 
 # What a newcomer types first installs what is missing before anything else is looked at.

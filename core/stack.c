@@ -123,8 +123,11 @@ static void capture_now(struct capture *ret_capture, unsigned depth)
     int got = backtrace(pcs, (int)(depth + OWN_FRAMES_MAX));
 
     ret_capture->count = 0;
-    for (int i = own_frames(pcs, got); i < got && ret_capture->count < depth; i++)
-        ret_capture->pcs[ret_capture->count++] = (uintptr_t)pcs[i];
+    /* Ours also stand in the middle, where a hook of the runtime's name called the runtime: they say nothing. */
+    for (int i = own_frames(pcs, got); i < got && ret_capture->count < depth; i++) {
+        if (!is_own((uintptr_t)pcs[i]))
+            ret_capture->pcs[ret_capture->count++] = (uintptr_t)pcs[i];
+    }
     find_images(ret_capture);
     ret_capture->hash = hash_of(ret_capture);
 }
