@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "image.h"
 #include "lock.h"
@@ -49,6 +50,7 @@ static struct nxm_pile frame_pile = NXM_PILE_INIT(FRAME_PIECES); /* under the lo
 static struct nxm_strings strings = NXM_STRINGS_INIT(STRING_PIECES);
 
 static atomic_uintptr_t own_start, own_end;
+static atomic_bool is_library; /* linked into a program, our image is the program's, and only the top of a stack is ours */
 static atomic_bool prepared;
 
 /* No "once" here: whoever waited for the first thread might hold the loader's lock that it needs. */
@@ -59,8 +61,10 @@ void nxm_stack_prepare(void)
 
     (void)backtrace(&pc, 1); /* loads the unwinder */
     if (nxm_image_at((uintptr_t)&nxm_stack_prepare, &own)) {
+        uintptr_t program = getauxval(AT_PHDR);
         atomic_store(&own_end, own.end);
         atomic_store(&own_start, own.start);
+        atomic_store(&is_library, program < own.start || program >= own.end);
     }
     atomic_store(&prepared, true);
 }
@@ -124,8 +128,9 @@ static void capture_now(struct capture *ret_capture, unsigned depth)
 
     ret_capture->count = 0;
     /* Ours also stand in the middle, where a hook of the runtime's name called the runtime: they say nothing. */
+    bool skip = atomic_load_explicit(&is_library, memory_order_relaxed);
     for (int i = own_frames(pcs, got); i < got && ret_capture->count < depth; i++) {
-        if (!is_own((uintptr_t)pcs[i]))
+        if (!skip || !is_own((uintptr_t)pcs[i]))
             ret_capture->pcs[ret_capture->count++] = (uintptr_t)pcs[i];
     }
     find_images(ret_capture);

@@ -7,6 +7,8 @@ apps=$here/apps
 
 json "$apps/demo"
 proves "a_shared_runtime_leaks_two_blocks" 'exits 0' 'amount_is leaked 2 2100224' 'class_is DEVICE ever_blocks 6'
+proves "stacks_name_the_program_and_not_the_shim" 'grep -q "\"symbol\": \"forget_cache\"" "$work/report"' \
+    '! grep -q "\"module\": .*libnxmem_preload" "$work/report"'
 sed -E '/"(pid|program|frames|pc)"/d' "$work/report" >"$work/shared"
 json "$apps/demo-static"
 sed -E '/"(pid|program|frames|pc)"/d' "$work/report" >"$work/static"
