@@ -129,6 +129,14 @@ static int enqueue(const struct entry *entry, struct nxm_error *ret_error)
     return result;
 }
 
+/* A mechanism with a companion says itself whether its releases wait; one without queues them, which does not. */
+static bool may_wait(const struct nxm_scope *scope)
+{
+    const NxmemCudaVtable *companion = &scope->companion.vtable;
+
+    return companion->struct_size != 0 && !(companion->traits & NXMEM_CUDA_TRAIT_RELEASE_NEVER_WAITS);
+}
+
 /* The block's work has passed. NXM_EUNSUPPORTED: not now (its release might wait, and this call must not). */
 static int release(const struct entry *entry, bool waiting_call, struct nxm_error *ret_error)
 {
@@ -139,7 +147,8 @@ static int release(const struct entry *entry, bool waiting_call, struct nxm_erro
     if (!nxm_scope_enter(scope))
         return NXM_OK; /* its context is gone, and the block with it */
     nxm_foreign_begin();
-    if (nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE)
+    if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) &&
+        (waiting_call || !may_wait(scope)))
         result = enqueue(entry, ret_error);
     if (result != NXM_OK && waiting_call)
         result = nxm_allocator_release(scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, &outcome, ret_error);

@@ -22,6 +22,7 @@ static struct nxm_turn first_use;
 static _Atomic bool closed, child;
 static struct nxm_options options;
 static struct nxm_blocks *tables[NXM_TABLE_COUNT];
+static struct nxm_suppressions *suppressions;
 static struct nxm_module *_Atomic module;
 static char plugin_path[PATH_MAX]; /* kept after the plugin is gone, for the report */
 
@@ -90,6 +91,9 @@ static void start(void)
         atomic_store(&child, true); /* every hook passes through, as after a fork */
         return;
     }
+    /* Now, not at exit: the program may change its working directory, and a mistake is told before the work begins. */
+    if (options.suppressions[0])
+        nxm_suppressions_load(options.suppressions, &suppressions);
     nxm_foreign_begin();
     nxm_stack_prepare();
     nxm_foreign_end();
@@ -202,6 +206,11 @@ void nxm_plugin_put_back(struct nxm_module *plugin)
 const char *nxm_plugin_path(void)
 {
     return plugin_path[0] ? plugin_path : NULL;
+}
+
+const struct nxm_suppressions *nxm_suppressions_in_force(void)
+{
+    return suppressions;
 }
 
 bool nxm_refuse_instead(void)

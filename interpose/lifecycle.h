@@ -14,6 +14,7 @@
 #include "core/blocks.h"
 #include "core/module.h"
 #include "core/options.h"
+#include "core/suppressions.h"
 
 /* How a hook must treat the call it was entered for. */
 enum nxm_mode {
@@ -45,6 +46,7 @@ struct nxm_blocks *nxm_table(enum nxm_table which);
 const struct nxm_options *nxm_options(void); /* valid from STARTING on */
 struct nxm_module *nxm_plugin(void);         /* NULL: none, every allocation is the driver's */
 const char *nxm_plugin_path(void);           /* as resolved, or NULL */
+const struct nxm_suppressions *nxm_suppressions_in_force(void); /* or NULL */
 bool nxm_refuse_instead(void);               /* no plugin, and NXMEM_ON_ERROR=fail */
 bool nxm_is_child(void);                     /* this process is a fork of the one that began */
 bool nxm_began(void);                        /* first use is over, in this process */

@@ -221,7 +221,10 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
     if (!nxm_scope_enter(scope))
         return CUDA_ERROR_INVALID_VALUE; /* its context is being destroyed under this call */
-    if (nxm_companion_releases(&scope->companion))
+    /* A synchronous free that shall not wait goes on the lane even where the mechanism knows CUDA's order. */
+    bool deferred = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS && nxm_options()->free == NXM_FREE_DEFERRED &&
+                    block.context != 0 && !nxm_capture_open();
+    if (nxm_companion_releases(&scope->companion) && !deferred)
         result = free_through_companion(scope, &block, order);
     else
         result = free_through_lane(&block, order, call, argument);

@@ -60,6 +60,7 @@ void nxm_summary_fill(struct nxm_report *ret_report)
     ret_report->mechanism = nxm_scope_mechanism();
     ret_report->tables = reported;
     ret_report->table_count = reported[0] ? NXM_TABLE_COUNT : 0;
+    ret_report->suppressions = nxm_suppressions_in_force();
     ret_report->api_names = nxm_api_names;
     ret_report->api_count = NXM_API_COUNT;
     ret_report->reclaimed_by_reset = amount(NXM_AMOUNT_RECLAIMED_BY_RESET);

@@ -37,6 +37,15 @@ proves "refused_frees_are_misuse_and_leave_nothing" 'amount_is leaked 0 0' plugi
 on_host NXMEM_REPORT_FORMAT=json "$programs/async"
 proves "what_waits_on_a_lane_is_released_by_the_programs_waits" 'amount_is leaked 0 0' 'amount_is waiting 0 0'
 
+printf '# known\nleak:forget_cache\n' >"$work/known"
+json NXMEM_SUPPRESSIONS="$work/known" "$apps/demo"
+proves "a_suppressed_leak_is_summed_apart" 'amount_is leaked 1 3072' 'amount_is suppressed 1 2097152'
+json NXMEM_SUPPRESSIONS="$work/known" NXMEM_LEAK_EXIT_CODE=9 "$apps/demo-static"
+proves "a_leak_that_is_left_sets_the_status" 'exits 9'
+printf 'leak:forget_\n' >"$work/known"
+json NXMEM_SUPPRESSIONS="$work/known" NXMEM_LEAK_EXIT_CODE=9 "$apps/demo"
+proves "suppressed_leaks_leave_the_status" 'exits 0' 'amount_is leaked 0 0' 'amount_is suppressed 2 2100224'
+
 # the gate: what the plugin's mapping is at the end is what the report says
 shimmed "$programs/threads"
 proves "an_idle_plugin_is_unloaded" 'reports unloaded'
