@@ -54,7 +54,7 @@ $(BUILD)/lib/nxmem/%.so: plugins/%.c
 SIM_CU_O := $(patsubst tests/sim/driver/%.c,$(BUILD)/sim/obj/driver/%.o,$(wildcard tests/sim/driver/*.c))
 SIM_DRIVER := $(BUILD)/sim/libcuda.so.1
 SIM_DRIVERS := $(SIM_DRIVER) $(foreach v,11.4 12.4 99.0,$(BUILD)/sim/$(v)/libcuda.so.1)
-sim_cu_link = $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -o $@ $(filter %.o,$^) -lpthread
+sim_cu_link = $(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,nodelete -o $@ $(filter %.o,$^) -lpthread
 sim_cu_number = $(subst .,0,$(1))0
 
 $(BUILD)/sim/obj/driver/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
