@@ -87,5 +87,6 @@ int main(void)
     forget_scratch(stream);
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    fflush(stdout);
     return 0;
 }

@@ -46,7 +46,7 @@ const char *sim_symbol(size_t index, int *ret_simulated);
 int sim_log_get(size_t index, char *text, size_t room);
 
 /* --- what lives --- */
-/* Live memory by kind: device, async, managed, graph, module, host, registered, map, ipc. Requested bytes, and
+/* Live memory by kind: device, async, managed, graph, module, array, host, registered, map, ipc. Requested bytes, and
  * blocks. UINT64_MAX for an unknown kind. */
 uint64_t sim_live_bytes(const char *kind);
 uint64_t sim_live_blocks(const char *kind);

@@ -196,6 +196,30 @@ static void the_plural_question_answers_zero_for_a_strangers_pointer(void **stat
     assert_null(owner);
 }
 
+static void an_array_keeps_its_rows_and_goes_with_its_handle(void **state)
+{
+    (void)state;
+    CUarray a;
+    CUDA_ARRAY_DESCRIPTOR d = { .Width = 3, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+    const char in[2][3] = { "ab", "cd" };
+    char out[2][3] = { "", "" };
+    assert_ok(cuArrayCreate(&a, &d));
+    assert_int_equal(sim_live_bytes("array"), 6);
+    CUDA_MEMCPY2D to = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 3,
+                         .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = 3, .Height = 2 };
+    CUDA_MEMCPY2D back = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .srcY = 1,
+                           .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 3,
+                           .WidthInBytes = 3, .Height = 1 };
+    assert_ok(cuMemcpy2D(&to));
+    assert_ok(cuMemcpy2D(&back));
+    assert_string_equal(out[0], "cd");
+    back.Height = 2; /* one row too many */
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&back));
+    assert_ok(cuArrayDestroy(a));
+    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(a));
+    assert_int_equal(sim_live_bytes("array"), 0);
+}
+
 static void an_injected_failure_hits_the_nth_call_and_does_nothing(void **state)
 {
     (void)state;
@@ -245,6 +269,7 @@ int main(void)
         on_device(registered_memory_is_the_programs_and_registered_once),
         on_device(a_pointer_tells_its_range_from_anywhere_inside),
         on_device(the_plural_question_answers_zero_for_a_strangers_pointer),
+        on_device(an_array_keeps_its_rows_and_goes_with_its_handle),
         on_device(an_injected_failure_hits_the_nth_call_and_does_nothing),
         on_device(the_log_names_call_result_and_address),
     };

@@ -80,6 +80,46 @@ static void a_pool_keeps_up_to_its_threshold_at_a_synchronisation(void **state)
     assert_ok(cuMemPoolSetAttribute(default_pool(), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 }
 
+static void an_allocation_waits_for_memory_that_another_stream_gives_back(void **state)
+{
+    (void)state;
+    CUstream a = new_stream(), b = new_stream();
+    CUdeviceptr p, q;
+    size_t all, total;
+    assert_ok(cuMemGetInfo(&all, &total));
+    assert_ok(cuMemAllocAsync(&p, all, a));
+    assert_ok(cuMemsetD8Async(p, 0, 64 << 20, a)); /* it takes a while */
+    assert_ok(cuMemFreeAsync(p, a));
+    assert_ok(cuMemAllocAsync(&q, all, b));
+    assert_ok(cuMemFreeAsync(q, b));
+    assert_ok(cuStreamSynchronize(b));
+    assert_ok(cuMemAllocAsync(&p, all, a));
+    assert_ok(sim_hold(a));
+    assert_ok(cuMemFreeAsync(p, a));
+    assert_cu(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&q, 512, b));
+    assert_ok(sim_release(a));
+    assert_ok(cuStreamSynchronize(a));
+}
+
+static void memory_that_a_pool_caches_serves_any_allocation(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUdeviceptr p, q;
+    size_t all, total;
+    cuuint64_t threshold = UINT64_MAX;
+    assert_ok(cuMemGetInfo(&all, &total));
+    assert_ok(cuMemPoolSetAttribute(default_pool(), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+    assert_ok(cuMemAllocAsync(&p, all / 2, s));
+    assert_ok(cuMemFreeAsync(p, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_true(sim_device_used(0) >= all / 2);
+    assert_ok(cuMemAlloc(&q, all));
+    assert_ok(cuMemFree(q));
+    threshold = 0;
+    assert_ok(cuMemPoolSetAttribute(default_pool(), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+}
+
 static void a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
 {
     (void)state;
@@ -222,6 +262,8 @@ int main(void)
         on_device(memory_is_freed_when_its_stream_gets_there),
         on_device(the_same_stream_may_have_the_address_at_once_and_another_may_not),
         on_device(a_pool_keeps_up_to_its_threshold_at_a_synchronisation),
+        on_device(an_allocation_waits_for_memory_that_another_stream_gives_back),
+        on_device(memory_that_a_pool_caches_serves_any_allocation),
         on_device(a_destroyed_pool_lives_as_long_as_its_blocks),
         on_device(a_reset_takes_synchronous_memory_and_leaves_the_pools),
         on_device(physical_memory_lives_until_handle_and_maps_are_gone),

@@ -239,6 +239,21 @@ static void host_memory_can_be_registered_once_at_a_time(void **state)
     assert_int_equal(cudaHostUnregister(page), cudaErrorHostMemoryNotRegistered);
 }
 
+static void managed_memory_takes_hints(void **state)
+{
+    struct cudaMemLocation device = {.type = cudaMemLocationTypeDevice, .id = 0};
+    void *managed, *other;
+
+    (void)state;
+    assert_ok(cudaMallocManaged(&managed, 4096, cudaMemAttachGlobal));
+    assert_ok(cudaMemAdvise(managed, 4096, cudaMemAdviseSetPreferredLocation, device));
+    assert_ok(cudaMemPrefetchAsync(managed, 4096, device, 0, NULL));
+    assert_ok(cudaMalloc(&other, 4096));
+    assert_int_equal(cudaMemPrefetchAsync(other, 4096, device, 0, NULL), cudaErrorInvalidValue);
+    assert_ok(cudaFree(other));
+    assert_ok(cudaFree(managed));
+}
+
 static void arrays_are_made_by_channel_format(void **state)
 {
     struct cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
@@ -298,6 +313,7 @@ int main(void)
         TEST(a_box_is_copied_from_where_it_lies_to_where_it_belongs),
         TEST(pointers_say_what_memory_they_are),
         TEST(host_memory_can_be_registered_once_at_a_time),
+        TEST(managed_memory_takes_hints),
         TEST(arrays_are_made_by_channel_format),
         TEST(free_memory_goes_down_by_what_was_allocated),
         TEST(after_a_device_reset_memory_can_be_allocated_again),

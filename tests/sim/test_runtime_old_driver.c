@@ -1,7 +1,17 @@
 /* A driver without cuGetProcAddress_v2: the runtime finds what there is by plain names, and says so of what there is not. */
 #include "runtime_fixture.h"
 
-#include <stdlib.h>
+#include <dlfcn.h>
+
+static void the_driver_is_one_without_the_newer_resolver(void **state)
+{
+    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+
+    (void)state;
+    assert_non_null(libcuda);
+    assert_null(dlsym(libcuda, "cuGetProcAddress_v2"));
+    assert_non_null(dlsym(libcuda, "cuGetProcAddress"));
+}
 
 static void memory_works_through_plain_names(void **state)
 {
@@ -27,10 +37,10 @@ static void what_a_newer_driver_has_is_an_error_and_no_jump_to_null(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_driver_is_one_without_the_newer_resolver),
         cmocka_unit_test(memory_works_through_plain_names),
         cmocka_unit_test(what_a_newer_driver_has_is_an_error_and_no_jump_to_null),
     };
 
-    setenv("SIMCUDA_PROFILE", "11.4", 1); /* read at the driver's first call, which no constructor makes */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

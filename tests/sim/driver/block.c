@@ -75,7 +75,7 @@ void sim_block_unref(struct sim_block *b)
 
 const char *sim_block_kind_name(enum sim_block_kind kind)
 {
-    static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module",
+    static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module", "array",
                                                         "host", "registered", "map", "ipc" };
     return names[kind];
 }

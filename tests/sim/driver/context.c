@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include "array.h"
 #include "block.h"
 #include "capture.h"
 #include "device.h"
@@ -129,6 +130,7 @@ static void empty(struct sim_context *c, enum sim_fn fn)
     c->active = false; /* first: nothing new is submitted while the lock is away */
     sim_context_wait(c);
     sim_module_forget_context(c);
+    sim_array_close_context(c);
     sim_memory_release_context(c, fn);
     sim_event_close_context(c);
     sim_module_close_context(c);

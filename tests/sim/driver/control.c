@@ -153,8 +153,8 @@ uint64_t sim_live_objects(const char *kind)
 
 uint64_t sim_device_used(int ordinal)
 {
-    struct sim_device *d = sim_device_get(ordinal);
     sim_lock();
+    struct sim_device *d = sim_device_get(ordinal);
     uint64_t n = d ? d->used : UINT64_MAX;
     sim_unlock();
     return n;

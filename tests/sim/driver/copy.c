@@ -1,7 +1,10 @@
 /* Copies and fills, synchronous and in stream order. */
+#include "copy.h"
+
+#include "array.h"
+#include "block.h"
 #include "capture.h"
 #include "context.h"
-#include "block.h"
 #include "device.h"
 #include "state.h"
 #include "stream.h"
@@ -29,7 +32,7 @@ static CUresult stage(struct sim_work *w)
     return CUDA_SUCCESS;
 }
 
-static CUresult name_memory(struct sim_work *w)
+CUresult sim_copy_touch(struct sim_work *w)
 {
     const struct sim_copy *c = &w->u.copy;
     CUresult result = sim_work_touch_box(w, c->src, c->width, c->height, c->src_pitch, c->depth, c->src_slice);
@@ -64,7 +67,7 @@ static CUresult copy_box(const struct sim_copy *c, CUstream h, enum sim_default 
         w->u.copy = *c;
         w->type = CU_GRAPH_NODE_TYPE_MEMCPY;
         w->run = sim_run_copy;
-        result = name_memory(w);
+        result = sim_copy_touch(w);
     }
     bool empty = !c->width || !c->height || !c->depth;
     if (result != CUDA_SUCCESS || (empty && !s->capture)) {
@@ -126,72 +129,90 @@ SIM_TWIN(cuMemcpyPeerAsync, _ptsz,
 
 /* --- 2D and 3D -------------------------------------------------------------------------------------------- */
 
-static uint64_t base_of(CUmemorytype type, const void *host, CUdeviceptr device)
+/* One end of a box copy. */
+struct side {
+    uint64_t address;
+    size_t pitch, slice;
+};
+
+struct place {
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    size_t pitch, height; /* 0: as narrow as the copy, one slice */
+    size_t x, y, z;       /* bytes, rows, slices */
+};
+
+static CUresult locate(const struct place *p, size_t width, size_t rows, size_t slices, struct side *ret)
 {
-    return type == CU_MEMORYTYPE_HOST ? HOST(host) : device;
-}
-
-static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream h, enum sim_default dflt, enum waits waits, enum sim_fn fn)
-{
-    if (!p) return CUDA_ERROR_INVALID_VALUE;
-    if (p->srcMemoryType == CU_MEMORYTYPE_ARRAY || p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    size_t src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes;
-    size_t dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes;
-    if (src_pitch < p->WidthInBytes || dst_pitch < p->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-    struct sim_copy c = {
-        .dst = base_of(p->dstMemoryType, p->dstHost, p->dstDevice) + p->dstY * dst_pitch + p->dstXInBytes,
-        .src = base_of(p->srcMemoryType, p->srcHost, p->srcDevice) + p->srcY * src_pitch + p->srcXInBytes,
-        .width = p->WidthInBytes, .height = p->Height, .depth = 1,
-        .dst_pitch = dst_pitch, .src_pitch = src_pitch,
-    };
-    return copy_box(&c, h, dflt, waits, fn);
-}
-
-SIM_TWIN(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *p), copy_2d(p, NULL, dflt, WAITS, fn))
-SIM_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *p), copy_2d(p, NULL, dflt, WAITS, fn))
-SIM_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream h),
-         copy_2d(p, h, dflt, RETURNS_AT_ONCE, fn))
-
-/* CUDA_MEMCPY3D and its peer form share the names of what is read here. */
-#define BOX_OF(p)                                                                                              \
-    {                                                                                                          \
-        .dst = base_of((p)->dstMemoryType, (p)->dstHost, (p)->dstDevice) + (p)->dstXInBytes +                  \
-               ((p)->dstZ * (p)->dstHeight + (p)->dstY) * (p)->dstPitch,                                       \
-        .src = base_of((p)->srcMemoryType, (p)->srcHost, (p)->srcDevice) + (p)->srcXInBytes +                  \
-               ((p)->srcZ * (p)->srcHeight + (p)->srcY) * (p)->srcPitch,                                       \
-        .width = (p)->WidthInBytes, .height = (p)->Height, .depth = (p)->Depth, .dst_pitch = (p)->dstPitch,    \
-        .src_pitch = (p)->srcPitch, .dst_slice = (p)->dstPitch * (p)->dstHeight,                               \
-        .src_slice = (p)->srcPitch * (p)->srcHeight                                                            \
+    uint64_t base = p->type == CU_MEMORYTYPE_HOST ? HOST(p->host) : p->device;
+    size_t pitch = p->pitch ? p->pitch : width, height = p->height;
+    if (p->type == CU_MEMORYTYPE_ARRAY) {
+        sim_lock();
+        struct sim_array *a = sim_object_find(p->array, SIM_ARRAY);
+        bool inside = a && p->y + rows <= a->height && p->z + slices <= (a->depth ? a->depth : 1);
+        if (inside) {
+            base = a->block->range.start;
+            pitch = a->pitch;
+            height = a->height;
+        }
+        sim_unlock();
+        if (!inside) return a ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
     }
-
-static bool uses_array(CUmemorytype a, CUmemorytype b)
-{
-    return a == CU_MEMORYTYPE_ARRAY || b == CU_MEMORYTYPE_ARRAY;
+    if (pitch < p->x + width || !base) return CUDA_ERROR_INVALID_VALUE;
+    *ret = (struct side){ base + (p->z * height + p->y) * pitch + p->x, pitch, pitch * height };
+    return CUDA_SUCCESS;
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream h, enum sim_default dflt, enum waits waits, enum sim_fn fn)
+static CUresult describe(const struct place *dst, const struct place *src, size_t width, size_t height, size_t depth,
+                         struct sim_copy *ret)
 {
-    if (!p) return CUDA_ERROR_INVALID_VALUE;
-    if (uses_array(p->srcMemoryType, p->dstMemoryType)) return CUDA_ERROR_NOT_SUPPORTED;
-    struct sim_copy c = BOX_OF(p);
-    return copy_box(&c, h, dflt, waits, fn);
+    struct side to, from;
+    CUresult result = locate(dst, width, height, depth, &to);
+    if (result == CUDA_SUCCESS) result = locate(src, width, height, depth, &from);
+    if (result != CUDA_SUCCESS) return result;
+    *ret = (struct sim_copy){ .dst = to.address, .src = from.address, .width = width, .height = height,
+                              .depth = depth, .dst_pitch = to.pitch, .src_pitch = from.pitch,
+                              .dst_slice = to.slice, .src_slice = from.slice };
+    return CUDA_SUCCESS;
 }
 
-static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream h, enum sim_default dflt, enum waits waits,
-                             enum sim_fn fn)
+static CUresult copy_between(const struct place *dst, const struct place *src, size_t width, size_t height,
+                             size_t depth, CUstream h, enum sim_default dflt, enum waits waits, enum sim_fn fn)
 {
-    if (!p) return CUDA_ERROR_INVALID_VALUE;
-    if (uses_array(p->srcMemoryType, p->dstMemoryType)) return CUDA_ERROR_NOT_SUPPORTED;
-    struct sim_copy c = BOX_OF(p);
-    return copy_box(&c, h, dflt, waits, fn);
+    struct sim_copy c;
+    CUresult result = describe(dst, src, width, height, depth, &c);
+    return result == CUDA_SUCCESS ? copy_box(&c, h, dflt, waits, fn) : result;
 }
 
-SIM_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *p), copy_3d(p, NULL, dflt, WAITS, fn))
-SIM_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *p, CUstream h), copy_3d(p, h, dflt, RETURNS_AT_ONCE, fn))
-SIM_TWIN(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *p), copy_3d_peer(p, NULL, dflt, WAITS, fn))
-SIM_TWIN(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *p, CUstream h),
-         copy_3d_peer(p, h, dflt, RETURNS_AT_ONCE, fn))
+/* CUDA_MEMCPY2D, CUDA_MEMCPY3D and the latter's peer form share the names of what is read here. */
+#define PLACE(p, end, rows, slice)                                                                              \
+    &(struct place) {                                                                                           \
+        (p)->end##MemoryType, (p)->end##Host, (p)->end##Device, (p)->end##Array, (p)->end##Pitch, rows,         \
+            (p)->end##XInBytes, (p)->end##Y, slice                                                              \
+    }
+CUresult sim_copy_describe(const CUDA_MEMCPY3D *p, struct sim_copy *ret_copy)
+{
+    return describe(PLACE(p, dst, p->dstHeight, p->dstZ), PLACE(p, src, p->srcHeight, p->srcZ), p->WidthInBytes,
+                    p->Height, p->Depth, ret_copy);
+}
+
+#define COPY_2D(h, waits)                                                                                       \
+    (p ? copy_between(PLACE(p, dst, 0, 0), PLACE(p, src, 0, 0), p->WidthInBytes, p->Height, 1, h, dflt, waits, fn) \
+       : CUDA_ERROR_INVALID_VALUE)
+#define COPY_3D(h, waits)                                                                                       \
+    (p ? copy_between(PLACE(p, dst, p->dstHeight, p->dstZ), PLACE(p, src, p->srcHeight, p->srcZ),               \
+                      p->WidthInBytes, p->Height, p->Depth, h, dflt, waits, fn)                                 \
+       : CUDA_ERROR_INVALID_VALUE)
+
+SIM_TWIN(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *p), COPY_2D(NULL, WAITS))
+SIM_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *p), COPY_2D(NULL, WAITS))
+SIM_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream h), COPY_2D(h, RETURNS_AT_ONCE))
+SIM_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *p), COPY_3D(NULL, WAITS))
+SIM_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *p, CUstream h), COPY_3D(h, RETURNS_AT_ONCE))
+SIM_TWIN(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *p), COPY_3D(NULL, WAITS))
+SIM_TWIN(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *p, CUstream h), COPY_3D(h, RETURNS_AT_ONCE))
 
 /* --- fills ------------------------------------------------------------------------------------------------ */
 

@@ -53,6 +53,7 @@ struct sim_device *sim_device_of_address(uint64_t address)
 
 bool sim_device_charge(struct sim_device *d, uint64_t bytes)
 {
+    if (bytes > d->total - d->used) sim_pool_trim_device(d);
     if (bytes > d->total - d->used) return false;
     d->used += bytes;
     return true;

@@ -2,6 +2,7 @@
 #include "block.h"
 #include "capture.h"
 #include "context.h"
+#include "copy.h"
 #include "device.h"
 #include "graph.h"
 #include "log.h"
@@ -93,6 +94,28 @@ static CUresult add_box(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
     if (named == CUDA_SUCCESS) return add(node, graph, deps, count, w->type, w);
     sim_work_free(w);
     return named;
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_MEMCPY3D *params, CUcontext ctx)
+{
+    SIM_ENTER(cuGraphAddMemcpyNode);
+    (void)ctx;
+    struct sim_copy copy;
+    CUresult result = params ? sim_copy_describe(params, &copy) : CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS) return result;
+    sim_lock();
+    struct sim_work *w = sim_work_new(SIM_FN_cuGraphAddMemcpyNode);
+    if (w) {
+        w->type = CU_GRAPH_NODE_TYPE_MEMCPY;
+        w->run = sim_run_copy;
+        w->u.copy = copy;
+        result = add_box(node, graph, deps, count, w, sim_copy_touch(w));
+    } else {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sim_unlock();
+    return result;
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,

@@ -134,6 +134,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int flags)
 CUresult cuMemHostUnregister(void *p)
 {
     SIM_ENTER(cuMemHostUnregister);
+    if (!p) return CUDA_ERROR_INVALID_VALUE; /* measured on a driver, unlike the other frees of NULL */
     return release(p, SIM_BLOCK_REGISTERED, SIM_FN_cuMemHostUnregister, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 

@@ -43,6 +43,7 @@ void sim_memory_release(struct sim_block *b, enum sim_fn fn)
     sim_device_refund(d, span);
 }
 
+/* Arrays go with their handles (array.c). */
 static bool is_synchronous(enum sim_block_kind kind)
 {
     return kind == SIM_BLOCK_DEVICE || kind == SIM_BLOCK_MANAGED || kind == SIM_BLOCK_MODULE;

@@ -43,10 +43,15 @@ static void trim_to_threshold(struct sim_object *o, void *arg)
     trim(p, p->threshold);
 }
 
-static void trim_empty(struct sim_object *o, void *device)
+static void trim_of(struct sim_object *o, void *device)
 {
     struct sim_pool *p = (struct sim_pool *)o;
     if (p->device == device) trim(p, 0);
+}
+
+void sim_pool_trim_device(struct sim_device *d)
+{
+    sim_object_each(SIM_POOL, trim_of, d);
 }
 
 void sim_pool_trim_all(void)
@@ -58,10 +63,7 @@ static bool take(struct sim_pool *p, uint64_t span)
 {
     uint64_t want = p->used + span;
     if (want > p->reserved) {
-        if (!sim_device_charge(p->device, want - p->reserved)) {
-            sim_object_each(SIM_POOL, trim_empty, p->device);
-            if (!sim_device_charge(p->device, want - p->reserved)) return false;
-        }
+        if (!sim_device_charge(p->device, want - p->reserved)) return false;
         p->reserved = want;
         if (p->reserved > p->reserved_high) p->reserved_high = p->reserved;
     }
@@ -133,6 +135,24 @@ static void finish_release(struct sim_work *w)
     block_end(b);
 }
 
+/* Out of memory: what other streams are about to give back may do, unless a test holds them. The lock is away
+ * meanwhile; false when the stream or the pool went, or nothing was waited for. */
+static bool wait_for_releases(struct sim_pool *p, struct sim_stream *s)
+{
+    struct sim_deps deps = { 0 };
+    for (struct sim_block *b = p->reuse_dependencies ? p->waiting : NULL; b; b = b->next_waiting)
+        if (!b->freeing->held) sim_deps_add(&deps, b->freeing, b->freeing->submitted);
+    bool waited = deps.count != 0;
+    sim_object_ref(&s->object);
+    sim_object_ref(&p->object);
+    sim_deps_wait(&deps);
+    sim_deps_clear(&deps);
+    bool alive = s->object.open && p->object.open && !s->capture;
+    sim_object_unref(&p->object);
+    sim_object_unref(&s->object);
+    return waited && alive;
+}
+
 static CUresult allocate(struct sim_pool *p, struct sim_stream *s, uint64_t size, enum sim_fn fn, CUdeviceptr *dptr)
 {
     struct sim_block *b = NULL;
@@ -140,6 +160,7 @@ static CUresult allocate(struct sim_pool *p, struct sim_stream *s, uint64_t size
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (result == CUDA_SUCCESS) result = w ? block_new(p, s, size, fn, &b) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (w && result == CUDA_ERROR_OUT_OF_MEMORY && wait_for_releases(p, s)) result = block_new(p, s, size, fn, &b);
     if (result != CUDA_SUCCESS) {
         sim_work_free(w);
         return result;

@@ -24,5 +24,7 @@ struct sim_pool *sim_pool_new(struct sim_device *, bool is_default);
 CUresult sim_pool_free_now(struct sim_block *, enum sim_fn);
 /* A synchronisation happened: what is cached above the threshold goes back. */
 void sim_pool_trim_all(void);
+/* The device is short of memory: whatever its pools cache goes back. */
+void sim_pool_trim_device(struct sim_device *);
 
 #endif

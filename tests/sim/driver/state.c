@@ -115,6 +115,12 @@ CUresult sim_start(void)
     return result;
 }
 
+/* At exit the driver shuts down like the real one: destructors that run later are told. */
+__attribute__((destructor)) static void shut_down(void)
+{
+    sim_stop();
+}
+
 void sim_stop(void)
 {
     atomic_store(&life, SIM_GONE);

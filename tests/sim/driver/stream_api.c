@@ -102,6 +102,7 @@ static CUresult synchronize(CUstream h, enum sim_default dflt)
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS) result = sim_capture_check_stream(s);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         sim_stream_wait(s);
         sim_pool_trim_all();

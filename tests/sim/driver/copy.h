@@ -1,0 +1,12 @@
+/* The boxes of 2D and 3D copies. */
+#ifndef SIM_COPY_H
+#define SIM_COPY_H
+
+#include "work.h"
+
+/* Addresses, pitches and slices of a copy's description; takes the state lock for arrays. */
+CUresult sim_copy_describe(const CUDA_MEMCPY3D *, struct sim_copy *ret_copy);
+/* Names both ends of w->u.copy. State lock held. */
+CUresult sim_copy_touch(struct sim_work *w);
+
+#endif
