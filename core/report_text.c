@@ -42,7 +42,7 @@ static void amount_of(struct nxm_page *page, struct nxm_amount amount, const cha
 static void header(struct nxm_page *page, const struct nxm_report *report)
 {
     nxm_page_printf(page, "nxmem %s: report of ", report->version);
-    name(page, report->program);
+    name(page, report->program == NULL ? "an unknown program" : report->program);
     nxm_page_printf(page, ", pid %d, %s", report->pid, report->plugin == NULL ? "no plugin" : "plugin ");
     if (report->plugin != NULL)
         name(page, report->plugin);
