@@ -185,7 +185,8 @@ static void gate(struct nxm_page *page, const struct nxm_report *report)
     string(page, "extra", report->gate_extra);
     nxm_page_printf(page, ",\n    \"host\": {\"allocators\": %ju, \"allocations\": %ju, \"queued\": %ju},\n",
                     (uintmax_t)host->allocators, (uintmax_t)host->allocations, (uintmax_t)host->queued);
-    nxm_page_printf(page, "    \"plugin\": {\"allocators\": %ju, \"allocations\": %ju, \"views\": %ju, \"capabilities\": %ju, \"queued\": %ju}},\n",
+    nxm_page_printf(page, "    \"plugin\": {\"allocators\": %ju, \"allocations\": %ju, \"views\": %ju, "
+                          "\"capabilities\": %ju, \"queued\": %ju}},\n",
                     (uintmax_t)plugin->live_allocators, (uintmax_t)plugin->live_allocations, (uintmax_t)plugin->live_views,
                     (uintmax_t)plugin->live_capabilities, (uintmax_t)plugin->queued_releases);
 }

@@ -11,6 +11,19 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+/* A name that is not ours: what would end the line or move the cursor becomes a question mark. */
+static void name(struct nxm_page *page, const char *s)
+{
+    while (*s != '\0') {
+        int plain = 0;
+
+        while ((unsigned char)s[plain] >= 0x20 && s[plain] != 0x7f)
+            plain++;
+        nxm_page_printf(page, "%.*s%s", plain, s, s[plain] == '\0' ? "" : "?");
+        s += plain + (s[plain] != '\0');
+    }
+}
+
 static void count_of(struct nxm_page *page, uint64_t count, const char *noun)
 {
     nxm_page_printf(page, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
@@ -28,13 +41,15 @@ static void amount_of(struct nxm_page *page, struct nxm_amount amount, const cha
 
 static void header(struct nxm_page *page, const struct nxm_report *report)
 {
-    nxm_page_printf(page, "nxmem %s: report of %s, pid %d, ", report->version, report->program, report->pid);
-    if (report->plugin == NULL)
-        nxm_page_printf(page, "no plugin");
-    else
-        nxm_page_printf(page, "plugin %s", report->plugin);
-    if (report->mechanism != NULL && report->mechanism[0] != '\0')
-        nxm_page_printf(page, ", mechanism %s", report->mechanism);
+    nxm_page_printf(page, "nxmem %s: report of ", report->version);
+    name(page, report->program == NULL ? "an unknown program" : report->program);
+    nxm_page_printf(page, ", pid %d, %s", report->pid, report->plugin == NULL ? "no plugin" : "plugin ");
+    if (report->plugin != NULL)
+        name(page, report->plugin);
+    if (report->mechanism != NULL && report->mechanism[0] != '\0') {
+        nxm_page_printf(page, ", mechanism ");
+        name(page, report->mechanism);
+    }
     nxm_page_printf(page, "\n");
 }
 
@@ -60,12 +75,17 @@ static void summary(struct nxm_page *page, const struct nxm_leaks *leaks)
 static void frame_line(struct nxm_page *page, size_t number, const struct nxm_frame *frame)
 {
     nxm_page_printf(page, "    #%zu ", number);
-    if (frame->symbol != NULL)
-        nxm_page_printf(page, "%s+0x%jx ", frame->symbol, (uintmax_t)frame->symbol_offset);
-    if (frame->module[0] != '\0')
-        nxm_page_printf(page, "(%s+0x%jx)\n", base_name(frame->module), (uintmax_t)frame->offset);
-    else
+    if (frame->symbol != NULL) {
+        name(page, frame->symbol);
+        nxm_page_printf(page, "+0x%jx ", (uintmax_t)frame->symbol_offset);
+    }
+    if (frame->module[0] != '\0') {
+        nxm_page_printf(page, "(");
+        name(page, base_name(frame->module));
+        nxm_page_printf(page, "+0x%jx)\n", (uintmax_t)frame->offset);
+    } else {
         nxm_page_printf(page, "(0x%jx, in no loaded file)\n", (uintmax_t)frame->pc);
+    }
 }
 
 static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
@@ -302,6 +322,9 @@ void nxm_report_text(struct nxm_page *page, const struct nxm_report *report, con
     other_lines(page, report, leaks);
     gate_line(page, report);
     counter_lines(page, report);
-    if (report->note != NULL)
-        nxm_page_printf(page, LABEL "%s\n", "note", report->note);
+    if (report->note != NULL) {
+        nxm_page_printf(page, LABEL, "note");
+        name(page, report->note);
+        nxm_page_printf(page, "\n");
+    }
 }

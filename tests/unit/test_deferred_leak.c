@@ -3,6 +3,7 @@
 #include "core/allocator.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,6 +236,35 @@ static void the_id_of_a_leaked_table_stays_taken(void **state)
     nxm_module_drop(host.module);
 }
 
+static void a_completion_racing_the_teardown_leaves_exactly_one_to_free_the_table(void **state)
+{
+    struct nxm_module_counters before = counters();
+    uint64_t leaked;
+
+    (void)state;
+    host_close();
+    for (int round = 0; round < 300; round++) {
+        uint32_t status = 99;
+        pthread_t thread;
+        void *failed;
+
+        host_open();
+        queue_one();
+        assert_int_equal(pthread_create(&thread, NULL, complete_late, &status), 0);
+        if (round % 2 == 0)
+            sched_yield();
+        host_close();
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        assert_int_equal(status, 0);
+    }
+    leaked = counters().leaked_callback_tables - before.leaked_callback_tables;
+    assert_int_equal(counters().reclaimed_callback_tables - before.reclaimed_callback_tables, leaked);
+    assert_int_equal(host_tallies().allocators + host_tallies().allocations + host_tallies().queued, 0);
+    assert_int_equal(atomic_load(&told), 300);
+    nxm_module_drop(host.module);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -248,6 +278,7 @@ int main(void)
         TEST(teardown_does_not_drain_for_ever),
         TEST(teardown_stops_at_the_first_drain_that_fails),
         TEST(the_id_of_a_leaked_table_stays_taken),
+        TEST(a_completion_racing_the_teardown_leaves_exactly_one_to_free_the_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

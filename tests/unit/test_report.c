@@ -140,6 +140,17 @@ static void the_gate_line_names_what_held_the_plugin(void **state)
     reporting_assert_line(f, "unload gate         plugin kept mapped: its handle was kept");
 }
 
+static void a_hostile_name_cannot_forge_a_line(void **state)
+{
+    struct reporting *f = *state;
+
+    f->report.program = "/tmp/a\nno leaks\x1b[2J\x7f\n";
+    f->report.note = "\n";
+    f->report.mechanism = "";
+    reporting_assert_line(f, "nxmem 1.2.3: report of /tmp/a?no leaks?[2J??, pid 42, plugin /opt/nxmem/direct.so");
+    reporting_assert_line(f, "note                ?");
+}
+
 static void an_api_outside_the_table_is_an_unknown_call(void **state)
 {
     struct reporting *f = *state;
@@ -284,6 +295,7 @@ int main(void)
         reported(every_other_figure_has_its_line),
         reported(a_process_without_a_plugin_has_no_gate_line),
         reported(the_gate_line_names_what_held_the_plugin),
+        reported(a_hostile_name_cannot_forge_a_line),
         reported(an_api_outside_the_table_is_an_unknown_call),
         reported(frames_are_numbered_and_name_module_and_offset),
         reported(json_is_valid_and_says_null_for_what_is_not_there),
