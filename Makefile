@@ -195,7 +195,7 @@ $(BUILD)/llama/tiny.gguf: $(BUILD)/llama/make-gguf
 $(BUILD)/npm/.fetched: scripts/fetch-llama
 	scripts/fetch-llama $(@D) && touch $@
 
-NODE ?= node
+NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
 sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
@@ -409,9 +409,9 @@ test-%: all $$(call tests_of,$$*)
 	$(RUN_TESTS) --label $* $(call tests_of,$*)
 test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder of tests/)
 	$(RUN_TESTS) --label test $(TESTS)
-demo: $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
+demo: all $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	scripts/demo $(BUILD) $(BUILD)/apps/demo
-demo-llama: $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
+demo-llama: all $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
 	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants

@@ -35,21 +35,7 @@ static void describe(const struct link_map *map, struct nxm_image *ret_image)
     ret_image->path = map->l_name != NULL && map->l_name[0] != '\0' ? map->l_name : program_path();
 }
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35) && !defined(NXM_IMAGE_BY_DLADDR)
-
-bool nxm_image_at(uint64_t address, struct nxm_image *ret_image)
-{
-    struct dl_find_object found;
-
-    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
-        return false;
-    describe(found.dlfo_link_map, ret_image);
-    ret_image->start = (uintptr_t)found.dlfo_map_start;
-    ret_image->end = (uintptr_t)found.dlfo_map_end;
-    return true;
-}
-
-#else /* an older glibc: takes the loader's lock */
+/* --- an older glibc, musl: the loader's lock is taken ---------------------------------------------------- */
 
 /* The image's first page is its ELF header. */
 static uint64_t end_of(const void *start, uint64_t base)
@@ -65,7 +51,7 @@ static uint64_t end_of(const void *start, uint64_t base)
     return end;
 }
 
-bool nxm_image_at(uint64_t address, struct nxm_image *ret_image)
+static bool image_by_dladdr(uint64_t address, struct nxm_image *ret_image)
 {
     struct link_map *map = NULL;
     Dl_info info;
@@ -78,7 +64,48 @@ bool nxm_image_at(uint64_t address, struct nxm_image *ret_image)
     return true;
 }
 
-#endif
+/* --- glibc 2.35 and later: no lock ----------------------------------------------------------------------- */
+
+/* As <dlfcn.h> has it there; what glibc may append lies in `rest`. */
+struct found {
+    unsigned long long flags;
+    void *map_start, *map_end;
+    struct link_map *map;
+    void *rest[16];
+};
+typedef int find_object(void *address, struct found *ret_found);
+
+/* Asked for by name, so that an older glibc still loads us. NULL: it has none. */
+static find_object *lock_free_find(void)
+{
+    static find_object *_Atomic found;
+    static atomic_bool asked;
+
+    if (!atomic_load_explicit(&asked, memory_order_acquire)) {
+        void *symbol = dlsym(RTLD_DEFAULT, "_dl_find_object");
+        find_object *function;
+
+        memcpy(&function, &symbol, sizeof function);
+        atomic_store(&found, function);
+        atomic_store_explicit(&asked, true, memory_order_release);
+    }
+    return atomic_load_explicit(&found, memory_order_relaxed);
+}
+
+bool nxm_image_at(uint64_t address, struct nxm_image *ret_image)
+{
+    find_object *find = lock_free_find();
+    struct found found;
+
+    if (find == NULL)
+        return image_by_dladdr(address, ret_image);
+    if (find((void *)(uintptr_t)address, &found) != 0)
+        return false;
+    describe(found.map, ret_image);
+    ret_image->start = (uintptr_t)found.map_start;
+    ret_image->end = (uintptr_t)found.map_end;
+    return true;
+}
 
 /* --- its symbols ------------------------------------------------------------------------------------- */
 

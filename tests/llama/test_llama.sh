@@ -5,7 +5,7 @@
 set -u
 
 build=${BUILD:-build}
-node=${NODE:-node}
+node=${NODE:-$(scripts/find-node)}
 out=$build/llama
 failures=0
 

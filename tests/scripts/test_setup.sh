@@ -82,7 +82,7 @@ proves "CUDA_HOME decides" 'exits 0' 'prints "$work/cuda/include"' is_silent
 sed -i 's/13000/12040/' "$work/cuda/include/cuda.h"
 run scripts/find-cuda headers
 proves "headers that are too old are refused, with their version" 'exits 1' prints_nothing 'says "version 12040"'
-sed -i 's/12040/12050/' "$work/cuda/include/cuda.h"
+sed -i 's/12040/13000/' "$work/cuda/include/cuda.h"
 rm "$work/cuda/include/cudaTypedefs.h"
 run scripts/find-cuda headers
 proves "half a toolkit is refused" 'exits 1' prints_nothing

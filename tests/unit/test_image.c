@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -114,6 +115,10 @@ static void the_kernels_own_library_is_read_like_any_other(void **state)
     uint64_t start, value;
 
     (void)state;
+    if (getauxval(AT_SYSINFO_EHDR) == 0) { /* valgrind hides it: then there is nothing to be read, and nothing is found */
+        assert_null(vdso);
+        return;
+    }
     assert_non_null(vdso);
 #ifdef __x86_64__
     start = address_of(vdso, "__vdso_getcpu");
