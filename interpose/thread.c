@@ -4,7 +4,7 @@
 
 #include "core/lock.h"
 
-__thread struct nxm_thread nxm_thread;
+__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
 
 uint32_t nxm_thread_number(void)
 {
