@@ -31,6 +31,8 @@ CORE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard core/*.c))
 INTERPOSE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard interpose/*.c)) $(patsubst %.S,$(BUILD)/%.o,$(wildcard interpose/*.S))
 SHIM := $(BUILD)/lib/libnxmem_preload.so
 
+# Static TLS: __tls_get_addr may allocate inside a hook and makes the loader a needed library. check-exports keeps it small.
+$(BUILD)/core/%.o $(BUILD)/interpose/%.o: CFLAGS_ALL += -ftls-model=initial-exec
 $(BUILD)/core/%.o: core/%.c
 	$(COMPILE)
 $(BUILD)/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)

@@ -183,7 +183,8 @@ NXM_RUNTIME_HOOK(cudaMalloc3D, allocate_3d, (struct cudaPitchedPtr *pitched, str
 NXM_RUNTIME_HOOK(cudaMallocManaged, allocate_managed, (void **pointer, size_t size, unsigned flags), pointer, size,
                  flags)
 NXM_RUNTIME_HOOK(cudaMallocHost, allocate_host, (void **pointer, size_t size), pointer, size)
-NXM_RUNTIME_HOOK(cudaHostAlloc, allocate_host_flags, (void **pointer, size_t size, unsigned flags), pointer, size, flags)
+NXM_RUNTIME_HOOK(cudaHostAlloc, allocate_host_flags, (void **pointer, size_t size, unsigned flags), pointer, size,
+                 flags)
 NXM_RUNTIME_HOOK(cudaFreeHost, release, (void *pointer), pointer)
 NXM_RUNTIME_HOOK(cudaHostRegister, register_host, (void *pointer, size_t size, unsigned flags), pointer, size, flags)
 NXM_RUNTIME_HOOK(cudaHostUnregister, release, (void *pointer), pointer)

@@ -50,7 +50,8 @@ EXPORT void *fake_cuda_looks_up(const char *name)
 
 PLAIN(cuInit) PLAIN(cuDriverGetVersion) PLAIN(cuDeviceGet) PLAIN(cuMemAlloc) GIVES(cuMemAlloc_v2) PLAIN(cuMemAlloc_v9)
 PLAIN(cuMemFree) PLAIN(cuMemFree_v2) PLAIN(cuMemAllocPitch_v2) PLAIN(cuMemGetInfo_v2) PLAIN(cuMemAllocManaged)
-PLAIN(cuMemHostAlloc) PLAIN(cuMemFreeHost) PLAIN(cuCtxGetCurrent) PLAIN(cuStreamSynchronize) PLAIN(cuStreamSynchronize_ptsz)
+PLAIN(cuMemHostAlloc) PLAIN(cuMemFreeHost) PLAIN(cuCtxGetCurrent)
+PLAIN(cuStreamSynchronize) PLAIN(cuStreamSynchronize_ptsz)
 PLAIN(cuCtxDestroy) PLAIN(cuCtxDestroy_v2) PLAIN(cuStreamBeginCapture) PLAIN(cuStreamBeginCapture_v2)
 PLAIN(cuStreamBeginCapture_ptsz) PLAIN(cuStreamBeginCapture_v2_ptsz)
 #if PROFILE >= 11020

@@ -27,7 +27,10 @@ static unsigned api_of(const char *name)
 EXPORT unsigned nxmem_test_hooked(const char *name);
 EXPORT unsigned nxmem_test_hooked(const char *name) { return __atomic_load_n(&hooked[api_of(name)], __ATOMIC_RELAXED); }
 EXPORT unsigned nxmem_test_labelled(const char *name);
-EXPORT unsigned nxmem_test_labelled(const char *name) { return __atomic_load_n(&labelled[api_of(name)], __ATOMIC_RELAXED); }
+EXPORT unsigned nxmem_test_labelled(const char *name)
+{
+    return __atomic_load_n(&labelled[api_of(name)], __ATOMIC_RELAXED);
+}
 EXPORT unsigned nxmem_test_observed(uint64_t *ret_bytes, const char **ret_api);
 EXPORT unsigned nxmem_test_observed(uint64_t *ret_bytes, const char **ret_api)
 {

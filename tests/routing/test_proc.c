@@ -18,7 +18,11 @@ static const char *library(void) { return is("renamed") ? "libdriver.so" : "libc
 static int open_driver(void **state)
 {
     (void)state;
-    driver = open_beside(is("13.0") ? "cuda/libcuda.so.1" : is("renamed") ? "other/libdriver.so" : is("11.4") ? "cuda114/libcuda.so.1" : "cuda450/libcuda.so.1", RTLD_NOW);
+    const char *file = "cuda/libcuda.so.1";
+    if (is("renamed")) file = "other/libdriver.so";
+    if (is("11.4")) file = "cuda114/libcuda.so.1";
+    if (is("450")) file = "cuda450/libcuda.so.1";
+    driver = open_beside(file, RTLD_NOW);
     return 0;
 }
 

@@ -55,7 +55,8 @@ static const char *found(const char *pattern)
 static void programs_without_cuda_are_silent_and_succeed(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"exec /bin/true", "exec sh -c :", "exec python3 -c pass", "exec bash -c true"};
+    static const char *const commands[] = {"exec /bin/true", "exec sh -c :", "exec python3 -c pass",
+                                           "exec bash -c true"};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         run(shim(), "%s", commands[i]);
         expect("");
@@ -176,7 +177,8 @@ static void a_library_preloaded_behind_keeps_its_identity_as_a_caller(void **sta
     (void)state;
     char both[2 * PATH_MAX];
     snprintf(both, sizeof both, "%s:%s", shim(), beside("libuser.so"));
-    run(both, "exec python3 -c \"import ctypes; f = ctypes.CDLL(None).cudnnCreate; f.restype = ctypes.c_void_p; print(f())\"");
+    run(both, "exec python3 -c \"import ctypes; f = ctypes.CDLL(None).cudnnCreate; "
+              "f.restype = ctypes.c_void_p; print(f())\"");
     expect("None\n");
 }
 

@@ -17,7 +17,8 @@ static void *first_use(void *argument)
     void *runtime = number & 2 ? runtime13 : runtime12;
     pthread_barrier_wait(&start);
     if (number % 2) {
-        int (*alloc)(unsigned long long *, size_t) = (int (*)(unsigned long long *, size_t))dlsym(driver, "cuMemAlloc_v2");
+        int (*alloc)(unsigned long long *, size_t) =
+            (int (*)(unsigned long long *, size_t))dlsym(driver, "cuMemAlloc_v2");
         if (!alloc || alloc(&address, 64) || !address) __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
     }
     int (*alloc)(void **, size_t) = (int (*)(void **, size_t))dlsym(runtime, "cudaMalloc");
@@ -35,7 +36,8 @@ static void threads_racing_to_the_first_use_all_find_whole_tables(void **state)
     runtime13 = open_beside("libcudart.so.13", RTLD_NOW);
     unsigned before = hooked("cuMemAlloc_v2");
     assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
-    for (uintptr_t i = 0; i < THREADS; ++i) assert_int_equal(pthread_create(&threads[i], NULL, first_use, (void *)i), 0);
+    for (uintptr_t i = 0; i < THREADS; ++i)
+        assert_int_equal(pthread_create(&threads[i], NULL, first_use, (void *)i), 0);
     for (size_t i = 0; i < THREADS; ++i) pthread_join(threads[i], &found[i]);
     assert_int_equal(wrong, 0);
     for (size_t i = 4; i < THREADS; ++i) assert_ptr_equal(found[i], found[i - 4]); /* one slot a runtime */

@@ -12,7 +12,8 @@ static unsigned calls(void *runtime) { return SYMBOL(count, runtime, "fake_cudar
 
 static unsigned observed(uint64_t *bytes, const char **api)
 {
-    unsigned (*ask)(uint64_t *, const char **) = (unsigned (*)(uint64_t *, const char **))dlsym(RTLD_DEFAULT, "nxmem_test_observed");
+    unsigned (*ask)(uint64_t *, const char **) =
+        (unsigned (*)(uint64_t *, const char **))dlsym(RTLD_DEFAULT, "nxmem_test_observed");
     return ask(bytes, api);
 }
 
@@ -87,7 +88,8 @@ static void a_library_reaches_the_runtime_it_was_linked_to(void **state)
 static void a_pointer_taken_from_one_runtime_reaches_that_one(void **state)
 {
     (void)state;
-    allocate *malloc12 = SYMBOL(allocate, runtime12, "cudaMalloc"), *malloc13 = SYMBOL(allocate, runtime13, "cudaMalloc");
+    allocate *malloc12 = SYMBOL(allocate, runtime12, "cudaMalloc");
+    allocate *malloc13 = SYMBOL(allocate, runtime13, "cudaMalloc");
     assert_ptr_not_equal(malloc12, malloc13);
     unsigned calls12 = calls(runtime12), calls13 = calls(runtime13), before = labelled("cudaMalloc");
     void *pointer = NULL;
