@@ -303,6 +303,26 @@ static void graph_memory_may_outlive_its_graph_until_it_is_freed(void **state)
     assert_int_equal(sim_device_used(0), 0);
 }
 
+static void auto_free_gives_back_what_the_last_launch_left(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUdeviceptr p;
+    CUgraphExec x;
+    assert_ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_ok(cuMemAllocAsync(&p, 4096, s));
+    CUgraph g = end_ok(s);
+    assert_ok(cuGraphInstantiate(&x, g, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    assert_ok(cuGraphDestroy(g));
+    for (int i = 0; i < 3; i++) assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuGraphExecDestroy(x));
+    assert_int_equal(sim_live_blocks("graph"), 1);
+    assert_ok(cuMemFree(p));
+    assert_int_equal(sim_live_blocks("graph"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +336,7 @@ int main(void)
         on_device(a_destroyed_stream_takes_its_capture_along),
         on_device(an_update_replaces_the_work_of_the_same_shape_only),
         on_device(graph_memory_is_there_between_its_nodes),
+        on_device(auto_free_gives_back_what_the_last_launch_left),
         on_device(graph_memory_may_outlive_its_graph_until_it_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,9 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
 {
     (void)state;
     CUstream blocking, free_one = new_stream();
+    CUevent e;
     atomic_int legacy = 0, later = 0, beside = 0;
+    assert_ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     assert_ok(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     assert_ok(sim_hold(blocking));
     assert_ok(cuLaunchHostFunc(blocking, set_flag, &later));
@@ -114,12 +116,14 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
     later = 0;
     assert_ok(sim_hold(NULL));
     assert_ok(cuLaunchHostFunc(NULL, set_flag, &legacy));
+    assert_ok(cuEventRecord(e, blocking));
     assert_ok(cuLaunchHostFunc(blocking, set_flag, &later));
-    assert_cu(CUDA_ERROR_NOT_READY, cuStreamQuery(blocking));
+    assert_cu(CUDA_ERROR_NOT_READY, cuEventQuery(e));
     assert_int_equal(later, 0);
     assert_ok(sim_release(NULL));
     assert_ok(cuStreamSynchronize(blocking));
     assert_int_equal(later, 1);
+    assert_ok(cuEventDestroy(e));
 }
 
 static void *per_thread_id(void *context)

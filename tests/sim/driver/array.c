@@ -51,7 +51,7 @@ static CUresult create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *d, enum sim_
         sim_object_close(&a->object);
     }
     sim_unlock();
-    sim_log_call(fn, result, result ? 0 : (uint64_t)(uintptr_t)*ret, "size=%llu", (unsigned long long)bytes);
+    sim_log_call(fn, result, result ? 0 : (uint64_t)(uintptr_t)*ret, "size", bytes, NULL, 0);
     return result;
 }
 

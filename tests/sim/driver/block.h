@@ -39,6 +39,7 @@ struct sim_block {
     bool sync_memops;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool taken_over;             /* a later allocation of that stream has its address already */
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
+    bool promised;               /* graph memory: allocated, as far as what was submitted goes */
     void *backing;               /* kind's own: the physical handle of a map */
     uint64_t backing_offset;
 };

@@ -231,14 +231,17 @@ CUresult sim_graph_flatten(struct sim_graph *g, struct sim_templates *ret_works)
 
 /* --- launch ---------------------------------------------------------------------------------------------- */
 
-/* Memory of the last launch that was not freed since: an error, or freed now, as the graph was made. */
-static CUresult check_unfreed(struct sim_exec *x)
+/* Memory of an earlier launch that nothing submitted since frees: an error, or freed now, as the graph was made. */
+static CUresult settle_earlier_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
 {
     for (size_t i = 0; i < x->works.count; i++) {
         struct sim_work *w = x->works.items[i];
-        if (w->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || w->u.block->state != SIM_LIVE) continue;
+        if (w->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || !w->u.block->promised) continue;
         if (!(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
-        w->u.block->state = SIM_GONE_BLOCK;
+        struct sim_work *free_work = sim_graph_memory_free_work(w->u.block, fn);
+        if (!free_work) return CUDA_ERROR_OUT_OF_MEMORY;
+        w->u.block->promised = false;
+        sim_stream_queue(s, free_work);
     }
     return CUDA_SUCCESS;
 }
@@ -253,11 +256,15 @@ CUresult sim_exec_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn f
 {
     if (s->capture) return capture_launch(x, s);
     CUresult result = sim_capture_check_implicit(s);
-    if (result == CUDA_SUCCESS) result = check_unfreed(x);
+    if (result == CUDA_SUCCESS) result = settle_earlier_launch(x, s, fn);
     for (size_t i = 0; i < x->works.count && result == CUDA_SUCCESS; i++) {
         struct sim_work *w = sim_work_clone(x->works.items[i]);
-        if (w) sim_stream_queue(s, w);
-        else result = CUDA_ERROR_OUT_OF_MEMORY;
+        if (!w) {
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        } else {
+            if (w->owned) w->owned->promised = w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+            sim_stream_queue(s, w);
+        }
     }
     struct sim_work *end = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (end) sim_stream_queue(s, end);
@@ -285,7 +292,10 @@ CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum si
 {
     struct sim_work *w = sim_graph_memory_free_work(b, fn);
     if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!s->capture) return sim_stream_submit(s, w);
+    if (!s->capture) {
+        b->promised = false;
+        return sim_stream_submit(s, w);
+    }
     if (sim_capture_node(s, w->type, w)) return CUDA_SUCCESS;
     sim_work_free(w);
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -295,6 +305,7 @@ CUresult sim_graph_free_now(struct sim_block *b, enum sim_fn fn)
 {
     if (b->state != SIM_LIVE) return CUDA_ERROR_INVALID_VALUE;
     b->state = SIM_GONE_BLOCK;
+    b->promised = false;
     settle(b, fn);
     return CUDA_SUCCESS;
 }

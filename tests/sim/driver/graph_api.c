@@ -168,7 +168,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
     if (result == CUDA_SUCCESS) result = add(node, graph, deps, count, w->type, w);
     if (result == CUDA_SUCCESS) params->dptr = address;
     sim_unlock();
-    sim_log_call(SIM_FN_cuGraphAddMemAllocNode, result, result ? 0 : address, "size=%zu", params->bytesize);
+    sim_log_call(SIM_FN_cuGraphAddMemAllocNode, result, result ? 0 : address, "size", params->bytesize,
+                 NULL, 0);
     return result;
 }
 

@@ -47,7 +47,7 @@ static CUresult allocate(void **pp, size_t size, unsigned flags, enum sim_fn fn)
         }
     }
     sim_unlock();
-    sim_log_call(fn, result, result ? 0 : (uint64_t)(uintptr_t)*pp, "size=%zu flags=%u", size, flags);
+    sim_log_call(fn, result, result ? 0 : (uint64_t)(uintptr_t)*pp, "size", size, "flags", flags);
     return result;
 }
 
@@ -115,7 +115,7 @@ static CUresult host_register(void *p, size_t size, unsigned flags, enum sim_fn 
         }
     }
     sim_unlock();
-    sim_log_call(fn, result, start, "size=%zu flags=%u", size, flags);
+    sim_log_call(fn, result, start, "size", size, "flags", flags);
     return result;
 }
 

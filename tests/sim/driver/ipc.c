@@ -82,7 +82,7 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, uns
         }
     }
     sim_unlock();
-    sim_log_call(fn, result, result ? 0 : *dptr, "size=%llu", (unsigned long long)h.size);
+    sim_log_call(fn, result, result ? 0 : *dptr, "size", h.size, NULL, 0);
     return result;
 }
 

@@ -4,18 +4,25 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 256, LINES = 1024 };
+enum { LINE = 256, LINES = 1024, WORDS = 2 };
+
+struct call {
+    enum sim_fn fn;
+    CUresult result;
+    uint64_t address;
+    const char *keys[WORDS]; /* NULL: no more */
+    uint64_t values[WORDS];
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char ring[LINES][LINE];
-static size_t written; /* lines since the last reset */
+static struct call ring[LINES];
+static size_t written; /* calls since the last reset */
 static int file = -1;
 static bool quiet;
 static atomic_ullong violations, misuses;
@@ -33,40 +40,38 @@ static void put(int fd, const char *text, size_t length)
     (void)n; /* a full disk must not change what the program under test sees */
 }
 
-static int begin_line(char *line, enum sim_fn fn, CUresult result, uint64_t address)
+static int put_word(char *line, int n, const char *key, uint64_t value)
 {
-    return snprintf(line, LINE, "%s result=%d address=0x%llx", sim_entries[fn].symbol, (int)result,
-                    (unsigned long long)address);
+    bool handle = strcmp(key, "stream") == 0 || strcmp(key, "handle") == 0;
+    return n + snprintf(line + n, LINE - (size_t)n, handle ? " %s=0x%llx" : " %s=%llu", key, (unsigned long long)value);
 }
 
-/* `line` has room for LINE bytes; a longer text was cut by its writer. */
-static void end_line(char *line, int n)
+/* Text is made only for those who read it: a call costs its record. */
+static int format_call(const struct call *c, char *line)
 {
-    if (n > LINE - 2) n = LINE - 2;
-    line[n] = '\0';
+    int n = snprintf(line, LINE, "%s result=%d address=0x%llx", sim_entries[c->fn].symbol, (int)c->result,
+                     (unsigned long long)c->address);
+    for (int i = 0; i < WORDS && c->keys[i]; i++) n = put_word(line, n, c->keys[i], c->values[i]);
+    return n;
+}
+
+void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *key, uint64_t value,
+                  const char *key2, uint64_t value2)
+{
+    const struct call c = { fn, result, address, { key, key2 }, { value, value2 } };
     pthread_mutex_lock(&lock);
-    memcpy(ring[written++ % LINES], line, (size_t)n + 1);
+    ring[written++ % LINES] = c;
     pthread_mutex_unlock(&lock);
-    line[n] = '\n';
-    if (file >= 0) put(file, line, (size_t)n + 1);
+    if (file < 0) return;
+    char line[LINE];
+    int n = format_call(&c, line);
+    line[n++] = '\n';
+    put(file, line, (size_t)n);
 }
 
 void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address)
 {
-    char line[LINE];
-    end_line(line, begin_line(line, fn, result, address));
-}
-
-void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *format, ...)
-{
-    char line[LINE];
-    va_list args;
-    int n = begin_line(line, fn, result, address);
-    line[n++] = ' ';
-    va_start(args, format);
-    n += vsnprintf(line + n, sizeof line - (size_t)n, format, args);
-    va_end(args);
-    end_line(line, n);
+    sim_log_call(fn, result, address, NULL, 0, NULL, 0);
 }
 
 static void print(const char *line, int n)
@@ -121,11 +126,17 @@ uint64_t sim_log_misuse_count(void)
 
 bool sim_log_line(size_t index, char *ret_text, size_t room)
 {
+    struct call c = { 0 };
+    char line[LINE];
     pthread_mutex_lock(&lock);
     size_t kept = written < LINES ? written : LINES;
     bool found = index < kept;
-    if (found) snprintf(ret_text, room, "%s", ring[(written - kept + index) % LINES]);
+    if (found) c = ring[(written - kept + index) % LINES];
     pthread_mutex_unlock(&lock);
+    if (found) {
+        format_call(&c, line);
+        snprintf(ret_text, room, "%s", line);
+    }
     return found;
 }
 

@@ -8,11 +8,11 @@
 
 struct sim_block;
 
-/* One allocation-relevant call that has just been answered: symbol, result, address; `format` (printf) adds
- * "key=value" words. */
+/* One allocation-relevant call that has just been answered; the second form adds up to two "key=value" words (a NULL
+ * key ends them). Keys are string constants; handles are written in hexadecimal. */
 void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address);
-void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char *key, uint64_t value,
+                  const char *key2, uint64_t value2);
 
 /* The oracle's findings: memory, and the call whose work met it (sim_log_violation: the call that is at fault is
  * the one that freed the block). State lock held. */

@@ -84,7 +84,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     SIM_ENTER(cuMemAlloc_v2);
     CUresult result = allocate(SIM_BLOCK_DEVICE, bytesize, 0, SIM_FN_cuMemAlloc_v2, dptr);
-    sim_log_call(SIM_FN_cuMemAlloc_v2, result, result ? 0 : *dptr, "size=%zu", bytesize);
+    sim_log_call(SIM_FN_cuMemAlloc_v2, result, result ? 0 : *dptr, "size", bytesize, NULL, 0);
     return result;
 }
 
@@ -97,7 +97,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size
     if (p < width || __builtin_mul_overflow(p, height, &size)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = allocate(SIM_BLOCK_DEVICE, size, 0, SIM_FN_cuMemAllocPitch_v2, dptr);
     if (result == CUDA_SUCCESS) *pitch = p;
-    sim_log_call(SIM_FN_cuMemAllocPitch_v2, result, result ? 0 : *dptr, "size=%zu pitch=%zu height=%zu", size, p, height);
+    sim_log_call(SIM_FN_cuMemAllocPitch_v2, result, result ? 0 : *dptr, "size", size, "pitch", p);
     return result;
 }
 
@@ -106,7 +106,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     SIM_ENTER(cuMemAllocManaged);
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = allocate(SIM_BLOCK_MANAGED, bytesize, flags, SIM_FN_cuMemAllocManaged, dptr);
-    sim_log_call(SIM_FN_cuMemAllocManaged, result, result ? 0 : *dptr, "size=%zu flags=%u", bytesize, flags);
+    sim_log_call(SIM_FN_cuMemAllocManaged, result, result ? 0 : *dptr, "size", bytesize, "flags", flags);
     return result;
 }
 

@@ -186,7 +186,7 @@ static CUresult alloc_async(CUdeviceptr *dptr, size_t size, CUmemoryPool handle,
         result = p ? allocate(p, s, size, fn, dptr) : CUDA_ERROR_INVALID_VALUE;
     }
     sim_unlock();
-    sim_log_call(fn, result, result ? 0 : *dptr, "size=%zu stream=%p", size, (void *)h);
+    sim_log_call(fn, result, result ? 0 : *dptr, "size", size, "stream", (uint64_t)(uintptr_t)h);
     return result;
 }
 
@@ -248,7 +248,7 @@ static CUresult free_async(CUdeviceptr dptr, CUstream h, enum sim_default dflt, 
     else if (b && b->kind == SIM_BLOCK_DEVICE) result = free_sync_block(b, s, fn);
     else result = CUDA_ERROR_INVALID_VALUE;
     sim_unlock();
-    sim_log_call(fn, result, dptr, "stream=%p", (void *)h);
+    sim_log_call(fn, result, dptr, "stream", (uint64_t)(uintptr_t)h, NULL, 0);
     return result;
 }
 
@@ -275,8 +275,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
     struct sim_pool *p = sim_pool_new(d, false);
     if (p) *pool = (CUmemoryPool)p;
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemPoolCreate, p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, (uint64_t)(uintptr_t)p, "device=%d",
-                 d->ordinal);
+    sim_log_call(SIM_FN_cuMemPoolCreate, p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, (uint64_t)(uintptr_t)p, "device",
+                 (uint64_t)d->ordinal, NULL, 0);
     return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

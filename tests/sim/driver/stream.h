@@ -27,6 +27,7 @@ struct sim_stream {
     struct sim_work *head, **tail;
     uint64_t submitted, done;
     bool started;                /* the worker exists; it holds a reference */
+    bool busy;                   /* another thread runs a piece for it, see sim_stream_queue */
     bool held;                   /* the test stopped it */
     uint64_t steps;              /* pieces it may run although held */
     pthread_cond_t wake;

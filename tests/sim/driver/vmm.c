@@ -67,7 +67,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
         free(r);
     }
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemAddressReserve, result, result ? 0 : *ptr, "size=%zu", size);
+    sim_log_call(SIM_FN_cuMemAddressReserve, result, result ? 0 : *ptr, "size", size, NULL, 0);
     return result;
 }
 
@@ -85,7 +85,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
         free(r);
     }
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemAddressFree, result, ptr, "size=%zu", size);
+    sim_log_call(SIM_FN_cuMemAddressFree, result, ptr, "size", size, NULL, 0);
     return result;
 }
 
@@ -149,7 +149,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
         sim_unlock();
     }
     if (result == CUDA_SUCCESS) *handle = (CUmemGenericAllocationHandle)(uintptr_t)p;
-    sim_log_call(SIM_FN_cuMemCreate, result, (uint64_t)(uintptr_t)p, "size=%zu", size);
+    sim_log_call(SIM_FN_cuMemCreate, result, (uint64_t)(uintptr_t)p, "size", size, NULL, 0);
     return result;
 }
 
@@ -238,7 +238,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
         result = map(ptr, size, get(handle), SIM_FN_cuMemMap);
         sim_unlock();
     }
-    sim_log_call(SIM_FN_cuMemMap, result, ptr, "size=%zu handle=0x%llx", size, handle);
+    sim_log_call(SIM_FN_cuMemMap, result, ptr, "size", size, "handle", handle);
     return result;
 }
 
@@ -273,7 +273,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     if (result == CUDA_SUCCESS)
         for (struct sim_block *b; (b = sim_block_next(ptr)) && b->range.start - ptr < size;) unmap_one(b);
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemUnmap, result, ptr, "size=%zu", size);
+    sim_log_call(SIM_FN_cuMemUnmap, result, ptr, "size", size, NULL, 0);
     return result;
 }
 
@@ -314,7 +314,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
         at += b->range.size;
     }
     sim_unlock();
-    sim_log_call(SIM_FN_cuMemSetAccess, result, ptr, "size=%zu", size);
+    sim_log_call(SIM_FN_cuMemSetAccess, result, ptr, "size", size, NULL, 0);
     return result;
 }
 
@@ -383,6 +383,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     }
     sim_unlock();
     CUresult result = p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    sim_log_call(SIM_FN_cuMemImportFromShareableHandle, result, (uint64_t)(uintptr_t)p, "size=%lld", (long long)st.st_size);
+    sim_log_call(SIM_FN_cuMemImportFromShareableHandle, result, (uint64_t)(uintptr_t)p, "size",
+                 (uint64_t)st.st_size, NULL, 0);
     return result;
 }
