@@ -10,6 +10,7 @@
 #include "prefix.h"
 #include "status.h"
 #include "terminal.h"
+#include "text.h"
 
 /* --- what it is --------------------------------------------------------------------------------------------- */
 
@@ -133,6 +134,18 @@ static NxmemStatus call_plugin(struct nxm_allocator *allocator, const struct nxm
     return status;
 }
 
+static int allocation_failed(const struct nxm_allocator *allocator, const NxmemStatus *status, uint64_t bytes,
+                             struct nxm_error *ret_error)
+{
+    char operation[128];
+    struct nxm_text text;
+
+    nxm_text_init(&text, operation, sizeof operation);
+    nxm_text_printf(&text, "allocation of %llu bytes on %s:%u failed", (unsigned long long)bytes,
+                    nxm_tier_word(allocator->device.tier), allocator->device.index);
+    return nxm_status_error(status, operation, ret_error);
+}
+
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error)
 {
@@ -148,7 +161,7 @@ int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *bl
     wanted.state = NXM_BLOCK_LIVE;
     status = call_plugin(allocator, &wanted, call, argument, &answer);
     if (status.code != NXMEM_STATUS_OK)
-        return nxm_status_error(&status, "allocate", ret_error);
+        return allocation_failed(allocator, &status, wanted.bytes, ret_error);
     if (answer.ptr == NULL)
         return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: said OK and handed out nothing for %llu bytes",
                              allocator->name, (unsigned long long)wanted.bytes);

@@ -12,6 +12,7 @@
 #include "mem.h"
 #include "module_tenancy.h"
 #include "negotiate.h"
+#include "status.h"
 #include "text.h"
 
 struct nxm_module {
@@ -360,13 +361,6 @@ static bool serves(const struct nxm_factory *factory, const char *name, NxmemDev
            (name == NULL || name[0] == '\0' || strcmp(factory->name, name) == 0);
 }
 
-static const char *tier_word(uint32_t tier)
-{
-    static const char *const words[] = { "device", "host", "disk" };
-
-    return tier <= NXMEM_TIER_DISK ? words[tier] : "unknown";
-}
-
 static int no_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
                         struct nxm_error *ret_error)
 {
@@ -379,10 +373,10 @@ static int no_mechanism(const struct nxm_module *module, const char *name, Nxmem
         const struct nxm_factory *factory = &module->factories.list[i];
 
         nxm_text_printf(&text, "%s%s on %s:%u", i == 0 ? "" : ", ", factory->name,
-                        tier_word(factory->vtable.device.tier), factory->vtable.device.index);
+                        nxm_tier_word(factory->vtable.device.tier), factory->vtable.device.index);
     }
     return nxm_error_set(ret_error, NXM_ENOMECHANISM, 0, "the plugin has no mechanism%s%s on %s:%u; it has: %s",
-                         any ? "" : " ", any ? "" : name, tier_word(device.tier), device.index,
+                         any ? "" : " ", any ? "" : name, nxm_tier_word(device.tier), device.index,
                          text.length == 0 ? "none" : available);
 }
 

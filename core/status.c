@@ -105,6 +105,13 @@ const char *nxm_status_name(uint32_t code)
     return code < sizeof names / sizeof names[0] ? names[code] : NULL;
 }
 
+const char *nxm_tier_word(uint32_t tier)
+{
+    static const char *const words[] = { "device", "host", "disk" };
+
+    return tier <= NXMEM_TIER_DISK ? words[tier] : "unknown";
+}
+
 size_t nxm_status_message(const NxmemStatus *status, char *ret_text, size_t capacity)
 {
     size_t length = status->message_len > MESSAGE_MAX ? MESSAGE_MAX : status->message_len;

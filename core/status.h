@@ -12,6 +12,9 @@
 NxmemStatus nxm_status_ok(void);
 NxmemStatus nxm_status_make(uint32_t code, const char *message); /* cut at 255 bytes on a character boundary */
 
+/* "device", "host", "disk", or "unknown". */
+const char *nxm_tier_word(uint32_t tier);
+
 /* "OUT_OF_MEMORY", or NULL for a code outside the table. */
 const char *nxm_status_name(uint32_t code);
 

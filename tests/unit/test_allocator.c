@@ -110,6 +110,19 @@ static void a_failing_status_leaves_nothing_and_only_one_is_capacity(void **stat
     refused(64, 64, NXM_ECALL);
 }
 
+static void a_failure_names_tier_size_and_the_plugins_words(void **state)
+{
+    struct nxm_block block;
+    struct nxm_error error;
+
+    (void)state;
+    fake.allocate_status = NXMEM_STATUS_DEVICE_ERROR;
+    assert_int_equal(allocate(12345, 64, &block, &error), NXM_ECALL);
+    assert_non_null(strstr(error.text, "12345"));
+    assert_non_null(strstr(error.text, "device:0"));
+    assert_non_null(strstr(error.text, "DEVICE_ERROR"));
+}
+
 static void ok_without_a_pointer_is_refused(void **state)
 {
     (void)state;
@@ -277,6 +290,7 @@ int main(void)
         TEST(the_request_is_sized_zeroed_and_carries_identity),
         TEST(ids_are_never_used_twice_even_after_a_failure),
         TEST(a_failing_status_leaves_nothing_and_only_one_is_capacity),
+        TEST(a_failure_names_tier_size_and_the_plugins_words),
         TEST(ok_without_a_pointer_is_refused),
         TEST(a_pointer_that_was_not_claimed_is_none),
         TEST(sizes_that_were_not_claimed_count_as_zero),
