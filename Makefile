@@ -13,7 +13,7 @@ CC := gcc
 endif
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wconversion $(if $(CI),-Werror)
-SANFLAGS := $(if $(filter asan,$(SAN)),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
+SANFLAGS := $(if $(filter asan,$(SAN)),-DNXM_LOCK_CHECKS -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
             $(if $(filter tsan,$(SAN)),-fsanitize=thread)
 
 # Looked for once, when a rule first needs it.
@@ -384,7 +384,7 @@ tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)/test_*.c)) $(wildcard
 AREAS := $(filter-out llama,$(sort $(foreach t,$(wildcard tests/*/test_*.c tests/*/test_*.sh),$(word 2,$(subst /, ,$(t))))))
 # Under a sanitizer the shim cannot go into plain programs: those areas are tested plain, and their own tests
 # build the instrumented combinations that exist.
-SAN_AREAS := $(filter unit plugins sim interpose routing,$(AREAS))
+SAN_AREAS := $(filter unit plugins sim interpose routing integration,$(AREAS))
 PLAIN_ONLY = $(if $(SAN),$(filter-out $(ROUTING_TESTS),$(call tests_of,routing)))
 TESTS = $(filter-out $(PLAIN_ONLY),$(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a))))
 RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests

@@ -22,6 +22,7 @@
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
 
 static _Atomic bool x1_done, x2_done;
+static _Atomic int program_status = -1; /* what the program ends with; negative: not known */
 static _Atomic int owner_pid; /* 0: nothing began */
 static struct nxm_gate gate;
 static bool gate_asked;
@@ -131,8 +132,8 @@ static uint64_t write_report(void)
     return nxm_report_leaks(&report);
 }
 
-/* `status`: the program's own; negative: not known. Never returns when a leak changes the status. */
-static void x2(int status)
+/* Never returns when a leak changes the program's status. */
+static void x2(void)
 {
     if (!is_ours() || atomic_exchange(&x2_done, true))
         return;
@@ -142,29 +143,35 @@ static void x2(int status)
     }
     uint64_t leaks = write_report();
     unsigned code = nxm_options()->leak_exit_code;
-    if (leaks > 0 && code != 0 && status == 0) {
+    if (leaks > 0 && code != 0 && atomic_load(&program_status) == 0) {
         fflush(NULL); /* what exit itself would do next */
         syscall(SYS_exit_group, (int)code);
     }
 }
 
-/* glibc hands the program's status to every __cxa_atexit function as a second argument; on_exit, which documents it, could
- * not be registered in front of the loader's own destructor run. */
-static void x2_at_exit(void *argument, int status)
+static void x2_at_exit(void *unused)
 {
-    (void)argument;
+    (void)unused;
     x1(); /* when the plugin was loaded by a handler of exit itself */
-    x2(status);
+    x2();
 }
 
 static void x2_at_quick_exit(void)
 {
-    x2(-1);
+    x2();
+}
+
+/* X2 itself is not told: on_exit, which tells, cannot be registered in front of the loader's own destructor run. */
+static void note_status(int status, void *unused)
+{
+    (void)unused;
+    atomic_store(&program_status, status & 0xFF);
 }
 
 void nxm_exit_register(void)
 {
     atomic_store(&owner_pid, getpid());
+    on_exit(note_status, NULL);
     atexit(x1);
     at_quick_exit(x2_at_quick_exit); /* run in reverse: x1 first */
     at_quick_exit(x1);
@@ -172,7 +179,7 @@ void nxm_exit_register(void)
 
 __attribute__((constructor)) static void register_report(void)
 {
-    __cxa_atexit((void (*)(void *))(uintptr_t)x2_at_exit, NULL, NULL);
+    __cxa_atexit(x2_at_exit, NULL, NULL);
 }
 
 /* --- the ways out that run no handlers -------------------------------------------------------------------------- */
@@ -181,8 +188,9 @@ static void end_now(int status) __attribute__((noreturn));
 static void end_now(int status)
 {
     if (is_ours()) {
+        atomic_store(&program_status, status & 0xFF);
         x1();
-        x2(status);
+        x2();
     }
     for (;;)
         syscall(SYS_exit_group, status);

@@ -2,6 +2,13 @@
 here=$PWD/$build
 programs=$here/tests/integration/programs
 shim=$here/lib/libnxmem_preload.so
+# In a sanitizer's tree everything is instrumented, and its runtime has to come first.
+case ${SAN:-} in
+asan) preload=$(gcc -print-file-name=libasan.so):$shim ;;
+tsan) preload=$(gcc -print-file-name=libtsan.so):$shim ;;
+*) preload=$shim ;;
+esac
+export ASAN_OPTIONS=detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS} # what the programs leak on purpose is not theirs to tell
 export LD_LIBRARY_PATH=$here/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 unset NXMEM_PLUGIN NXMEM_MECHANISM NXMEM_ON_ERROR NXMEM_FREE NXMEM_REPORT NXMEM_REPORT_FORMAT NXMEM_LEAK_EXIT_CODE \
     NXMEM_STACKS NXMEM_SUPPRESSIONS NXMEM_VERBOSE NXMEM_HOST_AS_DEVICE NXMEM_HOST_LIMIT NXMEM_FAULTY
@@ -10,7 +17,7 @@ unset NXMEM_PLUGIN NXMEM_MECHANISM NXMEM_ON_ERROR NXMEM_FREE NXMEM_REPORT NXMEM_
 native() { run timeout 60 "$@"; }
 shimmed() {
     rm -f "$work/report"
-    run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$shim" "$@"
+    run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$@"
 }
 on_host() { shimmed NXMEM_PLUGIN=host NXMEM_HOST_AS_DEVICE=1 SIMCUDA_HOST_MEMORY=1 "$@"; }
 

@@ -13,7 +13,7 @@ for way in return exit _exit quick_exit thread fork raw-clone vfork; do
     native "$program" $way
     keep_native
     rm -f "$work"/report*
-    run timeout 60 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$shim" "$program" $way
+    run timeout 60 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$program" $way
     proves "${way}_is_the_same" same_output same_status same_errors
     mv "$work"/report.* "$work/report" 2>/dev/null
     proves "${way}_reports_once_what_is_left" one_report 'amount_is leaked 2 1052672' 'gate_is host'
@@ -56,8 +56,8 @@ proves "no_leak_leaves_the_status" 'exits 0'
 shimmed "$programs/nothing"
 proves "a_program_that_never_allocated_prints_nothing" 'exits 0' is_silent has_no_report
 shimmed NXMEM_REPORT=none "$program"
-run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$shim" "$program"
+run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$preload" "$program"
 proves "a_report_that_nobody_wants_is_not_written" 'exits 0' is_silent
-run timeout 60 env NXMEM_REPORT=/nonexistent/folder/report LD_PRELOAD="$shim" "$program"
+run timeout 60 env NXMEM_REPORT=/nonexistent/folder/report LD_PRELOAD="$preload" "$program"
 proves "a_report_that_cannot_be_written_goes_to_standard_error" 'exits 0' 'says LEAK'
 finish

@@ -12,7 +12,7 @@ model=$here/llama/tiny.gguf
 # llama NAME SCRIPT ARGUMENT…: its processes (it tries its binary in a child first) report to files of their own
 llama() {
     rm -f "$work"/report* "$work/log"
-    run timeout 180 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json SIMCUDA_LOG="$work/log" LD_PRELOAD="$shim" \
+    run timeout 180 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json SIMCUDA_LOG="$work/log" LD_PRELOAD="$preload" \
         "$node" "$@"
     cat "$work"/report.* >"$work/report" 2>/dev/null
     tests/sim/traffic "$work/log" >"$work/traffic"
