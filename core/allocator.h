@@ -2,7 +2,7 @@
  *
  * Owns: the plugin's allocator (one `release` owed from the OK of open_allocator on), the callback context
  * behind it, the set of queued releases, the list of quarantined spans. Blocks live in the table given
- * at opening, which outlives the allocator. Any thread; takes NXM_RANK_ALLOCATOR and NXM_RANK_BLOCKS
+ * at opening, which outlives the allocator. Any thread; takes NXM_RANK_MODULE, _ALLOCATOR and _BLOCKS
  * inside, holds none while the plugin runs.
  */
 #ifndef NXM_ALLOCATOR_H
