@@ -151,6 +151,8 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 NODE ?= node
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
 sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim-coverage: ## list which CUDA driver functions are simulated
+	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
 tests/llama/test_llama.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
@@ -163,7 +165,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O)
 # --- integration tests ---------------------------------------------------------------------------------
 
 # --- targets -------------------------------------------------------------------------------------------
-.PHONY: all clean demo demo-llama help sim unit
+.PHONY: all clean demo demo-llama help sim sim-coverage unit
 all: $(SHIM) $(PLUGINS) ## build the shim and its plugins
 unit: $(UNIT) ## run the unit tests
 	@set -e; for t in $(UNIT); do $$t; done
