@@ -200,6 +200,8 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
 sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim-coverage: ## list which CUDA driver functions are simulated
+	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
 tests/llama/test_llama.sh tests/llama/test_report.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
@@ -402,7 +404,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help
+.PHONY: all test-programs unit test check nightly demo demo-llama docs setup clean help sim sim-coverage
 .SECONDEXPANSION:
 all: $(SHIM) $(PLUGINS) $(TOOLS) ## build the shim, its plugins and nxrun (V=1 shows the commands)
 test-programs: $(TESTS)

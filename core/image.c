@@ -51,12 +51,15 @@ static uint64_t end_of(const void *start, uint64_t base)
     return end;
 }
 
+/* musl has it not, and must still load us: then no address is in any image. */
+#pragma weak dladdr1
+
 static bool image_by_dladdr(uint64_t address, struct nxm_image *ret_image)
 {
     struct link_map *map = NULL;
     Dl_info info;
 
-    if (dladdr1((void *)(uintptr_t)address, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
+    if (!dladdr1 || dladdr1((void *)(uintptr_t)address, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
         return false;
     describe(map, ret_image);
     ret_image->start = (uintptr_t)info.dli_fbase;

@@ -19,6 +19,9 @@
 #endif
 #define SLOT_COUNT (NXM_STACK_LIMIT * 2)
 #define OWN_FRAMES_MAX 24 /* of ours above the caller's */
+/* musl has none: there are no stacks then, but a process that we were preloaded into lives. */
+#pragma weak backtrace
+
 #define FOREIGN_TOP_MAX 3 /* a sanitizer's own backtrace() stands above ours */
 #define FRAME_PIECES 128  /* 32 MiB of frames */
 #define STRING_PIECES 32  /* 8 MiB of names */
@@ -59,7 +62,8 @@ void nxm_stack_prepare(void)
     struct nxm_image own;
     void *pc;
 
-    (void)backtrace(&pc, 1); /* loads the unwinder */
+    if (backtrace)
+        (void)backtrace(&pc, 1); /* loads the unwinder */
     if (nxm_image_at((uintptr_t)&nxm_stack_prepare, &own)) {
         uintptr_t program = getauxval(AT_PHDR);
         atomic_store(&own_end, own.end);
@@ -124,7 +128,7 @@ static int own_frames(void *const *pcs, int count)
 static void capture_now(struct capture *ret_capture, unsigned depth)
 {
     void *pcs[NXM_STACK_DEPTH_MAX + OWN_FRAMES_MAX];
-    int got = backtrace(pcs, (int)(depth + OWN_FRAMES_MAX));
+    int got = backtrace ? backtrace(pcs, (int)(depth + OWN_FRAMES_MAX)) : 0;
 
     ret_capture->count = 0;
     /* Ours also stand in the middle, where a hook of the runtime's name called the runtime: they say nothing. */

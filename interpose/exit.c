@@ -20,6 +20,9 @@
 #include "thread.h"
 
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+/* Weak: musl has neither, and must still load us. */
+extern int __cxa_at_quick_exit(void (*function)(void *), void *dso) __attribute__((weak));
+#pragma weak on_exit
 
 static _Atomic bool x1_done, x2_done;
 static _Atomic int program_status = -1; /* what the program ends with; negative: not known */
@@ -156,8 +159,10 @@ static void x2_at_exit(void *unused)
     x2();
 }
 
-static void x2_at_quick_exit(void)
+static void at_quick_exit_too(void *unused)
 {
+    (void)unused;
+    x1();
     x2();
 }
 
@@ -171,10 +176,11 @@ static void note_status(int status, void *unused)
 void nxm_exit_register(void)
 {
     atomic_store(&owner_pid, getpid());
-    on_exit(note_status, NULL);
+    if (on_exit)
+        on_exit(note_status, NULL);
     atexit(x1);
-    at_quick_exit(x2_at_quick_exit); /* run in reverse: x1 first */
-    at_quick_exit(x1);
+    if (__cxa_at_quick_exit)
+        __cxa_at_quick_exit(at_quick_exit_too, NULL);
 }
 
 __attribute__((constructor)) static void register_report(void)

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -75,6 +74,10 @@ static void load_plugin(void)
                                                   : "going on without a plugin: the driver serves");
 }
 
+/* What pthread_atfork comes down to in glibc. Weak: musl has it not, and must still load us. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child_)(void), void *dso)
+    __attribute__((weak));
+
 static void in_child(void)
 {
     atomic_store(&child, true);
@@ -97,7 +100,8 @@ static void start(void)
     nxm_foreign_begin();
     nxm_stack_prepare();
     nxm_foreign_end();
-    pthread_atfork(NULL, NULL, in_child);
+    if (__register_atfork)
+        __register_atfork(NULL, NULL, in_child, NULL);
     load_plugin();
     nxm_exit_register(); /* after the plugin, so that X1 runs before the plugin's own exit handlers */
     nxm_log(NXM_LOG_INFO, "version %s, plugin %s", NXM_VERSION, nxm_plugin() ? plugin_path : "none");

@@ -50,7 +50,8 @@ int sim_log_get(size_t index, char *text, size_t room);
  * blocks. UINT64_MAX for an unknown kind. */
 uint64_t sim_live_bytes(const char *kind);
 uint64_t sim_live_blocks(const char *kind);
-/* Live handles by kind: context, stream, event, pool, module, library, graph, exec, array, physical. */
+/* Live handles by kind: context, stream, event, pool, module, library, graph, exec, array, mipmap,
+ * physical. */
 uint64_t sim_live_objects(const char *kind);
 /* Bytes taken from a device: sync memory, what pools reserve, physical memory, arrays. */
 uint64_t sim_device_used(int ordinal);

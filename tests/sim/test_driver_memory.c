@@ -220,6 +220,40 @@ static void an_array_keeps_its_rows_and_goes_with_its_handle(void **state)
     assert_int_equal(sim_live_bytes("array"), 0);
 }
 
+static void a_mipmapped_array_owns_its_levels(void **state)
+{
+    (void)state;
+    CUmipmappedArray m;
+    CUarray level;
+    CUDA_ARRAY3D_DESCRIPTOR d = { .Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+    assert_ok(cuMipmappedArrayCreate(&m, &d, 3));
+    assert_int_equal(sim_live_bytes("array"), 32 + 8 + 2);
+    assert_ok(cuMipmappedArrayGetLevel(&level, m, 2));
+    assert_ok(cuArray3DGetDescriptor(&d, level));
+    assert_int_equal(d.Width, 2);
+    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(level));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMipmappedArrayGetLevel(&level, m, 3));
+    assert_ok(cuMipmappedArrayDestroy(m));
+    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuMipmappedArrayDestroy(m));
+    assert_int_equal(sim_live_bytes("array"), 0);
+    assert_int_equal(sim_device_used(0), 0);
+}
+
+static void a_context_that_is_reset_takes_its_arrays_along(void **state)
+{
+    (void)state;
+    CUcontext c;
+    CUmipmappedArray m;
+    CUarray a;
+    CUDA_ARRAY3D_DESCRIPTOR d = { .Width = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2 };
+    assert_ok(cuArray3DCreate(&a, &d));
+    assert_ok(cuMipmappedArrayCreate(&m, &d, 2));
+    assert_ok(cuDevicePrimaryCtxReset(0));
+    assert_int_equal(sim_live_objects("array") + sim_live_objects("mipmap"), 0);
+    assert_int_equal(sim_device_used(0), 0);
+    assert_ok(cuDevicePrimaryCtxRetain(&c, 0));
+}
+
 static void an_injected_failure_hits_the_nth_call_and_does_nothing(void **state)
 {
     (void)state;
@@ -270,6 +304,8 @@ int main(void)
         on_device(a_pointer_tells_its_range_from_anywhere_inside),
         on_device(the_plural_question_answers_zero_for_a_strangers_pointer),
         on_device(an_array_keeps_its_rows_and_goes_with_its_handle),
+        on_device(a_mipmapped_array_owns_its_levels),
+        on_device(a_context_that_is_reset_takes_its_arrays_along),
         on_device(an_injected_failure_hits_the_nth_call_and_does_nothing),
         on_device(the_log_names_call_result_and_address),
     };

@@ -120,6 +120,31 @@ static void use_behind_the_allocating_streams_event_is_fine(void **state)
     assert_int_equal(sim_violations(), 0);
 }
 
+static void a_graph_that_replays_on_freed_memory_is_a_violation(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUdeviceptr p, q;
+    CUgraph g;
+    CUgraphExec x;
+    assert_ok(cuMemAlloc(&p, 4096));
+    assert_ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_ok(cuMemsetD8Async(p, 1, 4096, s));
+    assert_ok(cuStreamEndCapture(s, &g));
+    assert_ok(cuGraphInstantiate(&x, g, 0));
+    assert_ok(cuGraphDestroy(g));
+    assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuMemFree(p));
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuMemAlloc(&q, 4096));
+    assert_int_equal(q, p); /* the same address, and not the graph's memory */
+    assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(sim_violations(), 1);
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuMemFree(q));
+}
+
 static void a_launch_on_memory_that_is_not_allocated_is_a_violation(void **state)
 {
     (void)state;
@@ -171,6 +196,7 @@ int main(void)
         on_device(a_free_that_waits_for_another_streams_use_is_fine),
         on_device(use_before_the_allocating_stream_gets_there_is_a_violation),
         on_device(use_behind_the_allocating_streams_event_is_fine),
+        on_device(a_graph_that_replays_on_freed_memory_is_a_violation),
         on_device(a_launch_on_memory_that_is_not_allocated_is_a_violation),
         on_device(unmapped_memory_is_a_violation_and_does_not_crash),
     };

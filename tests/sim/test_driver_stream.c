@@ -252,9 +252,10 @@ static void a_context_event_covers_every_stream(void **state)
 {
     CUstream a = new_stream(), b = new_stream();
     CUevent e;
+    atomic_int flag = 0;
     assert_ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     assert_ok(sim_hold(a));
-    assert_ok(cuLaunchHostFunc(a, set_flag, &(atomic_int){ 0 }));
+    assert_ok(cuLaunchHostFunc(a, set_flag, &flag));
     assert_ok(cuCtxRecordEvent(*state, e));
     assert_ok(cuStreamSynchronize(b));
     assert_cu(CUDA_ERROR_NOT_READY, cuEventQuery(e));

@@ -22,36 +22,55 @@ static size_t element_bytes(CUarray_format format)
     }
 }
 
+static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+    if (!d || !d->Width || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4))
+        return CUDA_ERROR_INVALID_VALUE;
+    return element_bytes(d->Format) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+    size_t height = d->Height ? d->Height : 1, slices = d->Depth ? d->Depth : 1;
+    return d->Width * element_bytes(d->Format) * d->NumChannels * height * slices;
+}
+
+CUresult sim_array_new(struct sim_context *c, const CUDA_ARRAY3D_DESCRIPTOR *d, enum sim_fn fn,
+                       struct sim_array **ret_array)
+{
+    CUresult result = check(d);
+    if (result != CUDA_SUCCESS) return result;
+    struct sim_array *a = sim_object_new(SIM_ARRAY, sizeof *a, NULL);
+    if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
+    result = sim_memory_new(c->device, c, SIM_BLOCK_ARRAY, bytes_of(d), fn, &a->block);
+    if (result != CUDA_SUCCESS) {
+        sim_object_close(&a->object);
+        return result;
+    }
+    a->pitch = d->Width * element_bytes(d->Format) * d->NumChannels;
+    a->height = d->Height ? d->Height : 1;
+    a->width = d->Width;
+    a->rows = (unsigned)d->Height;
+    a->depth = d->Depth;
+    a->format = d->Format;
+    a->channels = d->NumChannels;
+    a->flags = d->Flags;
+    *ret_array = a;
+    return CUDA_SUCCESS;
+}
+
 static CUresult create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *d, enum sim_fn fn)
 {
     struct sim_context *c;
     struct sim_array *a = NULL;
-    if (!ret || !d || !d->Width || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4))
-        return CUDA_ERROR_INVALID_VALUE;
-    size_t element = element_bytes(d->Format) * d->NumChannels;
-    if (!element) return CUDA_ERROR_NOT_SUPPORTED;
-    size_t height = d->Height ? d->Height : 1, slices = d->Depth ? d->Depth : 1;
-    uint64_t bytes = d->Width * element * height * slices;
+    if (!ret || !d) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
-    if (result == CUDA_SUCCESS && !(a = sim_object_new(SIM_ARRAY, sizeof *a, NULL))) result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, c, SIM_BLOCK_ARRAY, bytes, fn, &a->block);
-    if (result == CUDA_SUCCESS) {
-        a->pitch = d->Width * element;
-        a->height = height;
-        a->width = d->Width;
-        a->rows = (unsigned)d->Height;
-        a->depth = d->Depth;
-        a->format = d->Format;
-        a->channels = d->NumChannels;
-        a->flags = d->Flags;
-        *ret = (CUarray)a;
-    } else if (a) {
-        sim_object_close(&a->object);
-    }
+    if (result == CUDA_SUCCESS) result = sim_array_new(c, d, fn, &a);
     sim_unlock();
-    sim_log_call(fn, result, result ? 0 : (uint64_t)(uintptr_t)*ret, "size", bytes, NULL, 0);
+    if (result == CUDA_SUCCESS) *ret = (CUarray)a;
+    sim_log_call(fn, result, (uint64_t)(uintptr_t)a, "size", bytes_of(d), NULL, 0);
     return result;
 }
 
@@ -70,7 +89,7 @@ CUresult cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *d)
     return create(handle, d, SIM_FN_cuArray3DCreate_v2);
 }
 
-static void close_array(struct sim_array *a, enum sim_fn fn)
+void sim_array_close(struct sim_array *a, enum sim_fn fn)
 {
     sim_memory_release(a->block, fn);
     sim_object_close(&a->object);
@@ -81,10 +100,10 @@ CUresult cuArrayDestroy(CUarray handle)
     SIM_ENTER(cuArrayDestroy);
     sim_lock();
     struct sim_array *a = sim_object_find(handle, SIM_ARRAY);
-    CUresult result = a ? sim_capture_check_unsafe() : CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = a && !a->is_level ? sim_capture_check_unsafe() : CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) {
         sim_context_wait(a->block->context);
-        close_array(a, SIM_FN_cuArrayDestroy);
+        sim_array_close(a, SIM_FN_cuArrayDestroy);
     }
     sim_unlock();
     sim_log_plain(SIM_FN_cuArrayDestroy, result, (uint64_t)(uintptr_t)handle);
@@ -134,6 +153,6 @@ void sim_array_close_context(struct sim_context *c)
     for (struct search s = { c, NULL };; s.found = NULL) {
         sim_object_each(SIM_ARRAY, search_array, &s);
         if (!s.found) return;
-        close_array(s.found, SIM_FN_COUNT);
+        sim_array_close(s.found, SIM_FN_COUNT);
     }
 }

@@ -130,6 +130,7 @@ static void empty(struct sim_context *c, enum sim_fn fn)
     c->active = false; /* first: nothing new is submitted while the lock is away */
     sim_context_wait(c);
     sim_module_forget_context(c);
+    sim_mipmap_close_context(c);
     sim_array_close_context(c);
     sim_memory_release_context(c, fn);
     sim_event_close_context(c);
