@@ -303,6 +303,42 @@ static void graph_memory_may_outlive_its_graph_until_it_is_freed(void **state)
     assert_int_equal(sim_device_used(0), 0);
 }
 
+static void a_graph_built_by_hand_runs_in_the_order_of_its_edges(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUgraph g;
+    CUgraphExec x;
+    CUgraphNode alloc, free_node, set;
+    size_t nodes = 0;
+    assert_ok(cuGraphCreate(&g, 0));
+    CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+    params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    params.alloc.bytesize = 4096;
+    assert_ok(cuGraphAddNode(&alloc, g, NULL, NULL, 0, &params));
+    assert_int_not_equal(params.alloc.dptr, 0);
+    /* the free is added before the use, and must run after it */
+    assert_ok(cuGraphAddMemFreeNode(&free_node, g, &alloc, 1, params.alloc.dptr));
+    CUDA_MEMSET_NODE_PARAMS fill = { .dst = params.alloc.dptr, .elementSize = 4, .width = 1024, .height = 1 };
+    CUcontext c;
+    assert_ok(cuCtxGetCurrent(&c));
+    assert_ok(cuGraphAddMemsetNode(&set, g, &alloc, 1, &fill, c));
+    assert_ok(cuGraphAddDependencies(g, &set, &free_node, NULL, 1));
+    assert_ok(cuGraphGetRootNodes(g, NULL, &nodes));
+    assert_int_equal(nodes, 1);
+    assert_ok(cuGraphInstantiate(&x, g, 0));
+    assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuGraphAddDependencies(g, &free_node, &set, NULL, 1)); /* a circle */
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&x, g, 0));
+    assert_ok(cuGraphDestroy(g));
+    assert_int_equal(sim_live_blocks("graph"), 0);
+    assert_int_equal(sim_live_objects("exec"), 0);
+}
+
 static void auto_free_gives_back_what_the_last_launch_left(void **state)
 {
     (void)state;
@@ -336,6 +372,7 @@ int main(void)
         on_device(a_destroyed_stream_takes_its_capture_along),
         on_device(an_update_replaces_the_work_of_the_same_shape_only),
         on_device(graph_memory_is_there_between_its_nodes),
+        on_device(a_graph_built_by_hand_runs_in_the_order_of_its_edges),
         on_device(auto_free_gives_back_what_the_last_launch_left),
         on_device(graph_memory_may_outlive_its_graph_until_it_is_freed),
     };
