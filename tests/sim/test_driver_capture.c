@@ -253,6 +253,13 @@ static void an_update_replaces_the_work_of_the_same_shape_only(void **state)
     assert_ok(cuGraphDestroy(c));
 }
 
+static uint64_t graph_memory(CUgraphMem_attribute attribute)
+{
+    cuuint64_t n = 0;
+    assert_ok(cuDeviceGetGraphMemAttribute(0, attribute, &n));
+    return n;
+}
+
 static void graph_memory_is_there_between_its_nodes(void **state)
 {
     (void)state;
@@ -290,8 +297,11 @@ static void graph_memory_may_outlive_its_graph_until_it_is_freed(void **state)
     assert_ok(cuMemAllocAsync(&p, 4096, s));
     CUgraph g = end_ok(s);
     assert_ok(cuGraphInstantiate(&x, g, 0));
+    assert_int_equal(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+    assert_int_equal(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 4096);
     assert_ok(cuGraphLaunch(x, s));
     assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 4096);
     assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(x, s)); /* what it allocated is not freed */
     assert_ok(cuGraphExecDestroy(x));
     assert_ok(cuGraphDestroy(g));
@@ -301,6 +311,60 @@ static void graph_memory_may_outlive_its_graph_until_it_is_freed(void **state)
     assert_int_equal(sim_violations(), 0);
     assert_int_equal(sim_live_blocks("graph"), 0);
     assert_int_equal(sim_device_used(0), 0);
+}
+
+static void a_program_may_say_what_the_next_node_depends_on(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUfunction f = any_function();
+    CUgraph g;
+    size_t roots = 0;
+    assert_cu(CUDA_ERROR_ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(s, NULL, NULL, 0, 0));
+    assert_ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    assert_ok(cuStreamUpdateCaptureDependencies(s, NULL, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    assert_ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    g = end_ok(s);
+    assert_ok(cuGraphGetRootNodes(g, NULL, &roots));
+    assert_int_equal(roots, 2);
+    assert_ok(cuGraphDestroy(g));
+}
+
+static void a_graph_built_by_hand_runs_in_the_order_of_its_edges(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUgraph g;
+    CUgraphExec x;
+    CUgraphNode alloc, free_node, set;
+    size_t nodes = 0;
+    assert_ok(cuGraphCreate(&g, 0));
+    CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+    params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    params.alloc.bytesize = 4096;
+    assert_ok(cuGraphAddNode(&alloc, g, NULL, NULL, 0, &params));
+    assert_int_not_equal(params.alloc.dptr, 0);
+    /* the free is added before the use, and must run after it */
+    assert_ok(cuGraphAddMemFreeNode(&free_node, g, &alloc, 1, params.alloc.dptr));
+    CUDA_MEMSET_NODE_PARAMS fill = { .dst = params.alloc.dptr, .elementSize = 4, .width = 1024, .height = 1 };
+    CUcontext c;
+    assert_ok(cuCtxGetCurrent(&c));
+    assert_ok(cuGraphAddMemsetNode(&set, g, &alloc, 1, &fill, c));
+    assert_ok(cuGraphAddDependencies(g, &set, &free_node, NULL, 1));
+    assert_ok(cuGraphGetRootNodes(g, NULL, &nodes));
+    assert_int_equal(nodes, 1);
+    assert_ok(cuGraphInstantiate(&x, g, 0));
+    assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuGraphAddDependencies(g, &free_node, &set, NULL, 1)); /* a circle */
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&x, g, 0));
+    assert_ok(cuGraphDestroy(g));
+    assert_int_equal(sim_live_blocks("graph"), 0);
+    assert_int_equal(sim_live_objects("exec"), 0);
 }
 
 static void auto_free_gives_back_what_the_last_launch_left(void **state)
@@ -336,6 +400,8 @@ int main(void)
         on_device(a_destroyed_stream_takes_its_capture_along),
         on_device(an_update_replaces_the_work_of_the_same_shape_only),
         on_device(graph_memory_is_there_between_its_nodes),
+        on_device(a_program_may_say_what_the_next_node_depends_on),
+        on_device(a_graph_built_by_hand_runs_in_the_order_of_its_edges),
         on_device(auto_free_gives_back_what_the_last_launch_left),
         on_device(graph_memory_may_outlive_its_graph_until_it_is_freed),
     };

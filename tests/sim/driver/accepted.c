@@ -48,10 +48,3 @@ SIM_TWIN(cuStreamSetAttribute, _ptsz, (CUstream h, CUstreamAttrID id, const CUst
          ((void)id, value ? check_stream(h, dflt) : CUDA_ERROR_INVALID_VALUE))
 SIM_TWIN(cuStreamCopyAttributes, _ptsz, (CUstream to, CUstream from),
          ((void)from, check_stream(to, dflt)))
-
-/* What graphs reserve is what their live nodes hold: nothing is cached beyond it. */
-CUresult cuDeviceGraphMemTrim(CUdevice dev)
-{
-    SIM_ENTER(cuDeviceGraphMemTrim);
-    return sim_device_get(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}

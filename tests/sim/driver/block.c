@@ -73,6 +73,11 @@ void sim_block_unref(struct sim_block *b)
     if (--b->refs == 0) free(b);
 }
 
+void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg)
+{
+    for (struct sim_block *b = sim_block_next(0); b; b = sim_block_next(b->range.start + 1)) visit(b, arg);
+}
+
 const char *sim_block_kind_name(enum sim_block_kind kind)
 {
     static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module", "array",

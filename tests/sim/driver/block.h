@@ -61,6 +61,8 @@ void sim_block_ref(struct sim_block *);
 void sim_block_unref(struct sim_block *);
 
 const char *sim_block_kind_name(enum sim_block_kind);
+/* Calls `visit` for each mapped block; it must not map or unmap any. */
+void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg);
 /* Live blocks and their requested bytes, by kind. */
 uint64_t sim_block_count(enum sim_block_kind);
 uint64_t sim_block_bytes(enum sim_block_kind);

@@ -189,21 +189,28 @@ CUresult sim_capture_record(struct sim_stream *s, struct sim_event *e, bool exte
     return CUDA_SUCCESS;
 }
 
-/* The stream's next node depends on what the event stands for, too. */
-static bool add_to_tail(struct sim_stream *s, struct sim_event *e)
+/* The stream's next node depends on these, too. */
+static bool add_to_tail(struct sim_stream *s, struct sim_graph_node *const *more, size_t more_count)
 {
-    size_t count = s->capture_tail_count, room = count + e->node_count + 1;
+    size_t count = s->capture_tail_count, room = count + more_count + 1;
     struct sim_graph_node **nodes = malloc(room * sizeof(struct sim_graph_node *));
     if (!nodes) return false;
     for (size_t i = 0; i < count; i++) nodes[i] = s->capture_tail[i];
-    for (size_t i = 0; i < e->node_count; i++) {
+    for (size_t i = 0; i < more_count; i++) {
         bool known = false;
-        for (size_t k = 0; k < s->capture_tail_count; k++) known |= nodes[k] == e->nodes[i];
-        if (!known) nodes[count++] = e->nodes[i];
+        for (size_t k = 0; k < s->capture_tail_count; k++) known |= nodes[k] == more[i];
+        if (!known) nodes[count++] = more[i];
     }
     bool done = set_tail(s, nodes, count);
     free(nodes);
     return done;
+}
+
+CUresult sim_capture_depend(struct sim_stream *s, struct sim_graph_node *const *nodes, size_t count, bool set)
+{
+    if (s->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    bool done = set ? set_tail(s, nodes, count) : add_to_tail(s, nodes, count);
+    return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult join_by_event(struct sim_stream *s, struct sim_event *e)
@@ -227,7 +234,7 @@ CUresult sim_capture_wait(struct sim_stream *s, struct sim_event *e, bool extern
         invalidate(s->capture);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (e->capture == s->capture) return add_to_tail(s, e) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (e->capture == s->capture) return add_to_tail(s, e->nodes, e->node_count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     invalidate(s->capture);
     if (e->capture->closed) return CUDA_ERROR_CAPTURED_EVENT;
     invalidate(e->capture);

@@ -100,6 +100,31 @@ SIM_TWIN(cuStreamGetCaptureInfo_v3, _ptsz,
           const CUgraphEdgeData **edges, size_t *count),
          get_info(h, (struct info){ status, id, graph, deps, edges, count }, dflt))
 
+static CUresult update_dependencies(CUstream h, CUgraphNode *deps, size_t count, unsigned flags, enum sim_default dflt)
+{
+    struct sim_stream *s;
+    if ((count && !deps) || flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_stream_get(h, dflt, &s);
+    if (result == CUDA_SUCCESS && !s->capture) result = CUDA_ERROR_ILLEGAL_STATE;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
+        struct sim_graph_node *n = sim_object_find(deps[i], SIM_NODE);
+        if (!n || n->graph != s->capture->graph) result = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result == CUDA_SUCCESS)
+        result = sim_capture_depend(s, (struct sim_graph_node *const *)deps, count,
+                                    flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    sim_unlock();
+    return result;
+}
+
+SIM_TWIN(cuStreamUpdateCaptureDependencies, _ptsz,
+         (CUstream h, CUgraphNode *deps, size_t count, unsigned int flags),
+         update_dependencies(h, deps, count, flags, dflt))
+SIM_TWIN(cuStreamUpdateCaptureDependencies_v2, _ptsz,
+         (CUstream h, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, unsigned int flags),
+         ((void)edges, update_dependencies(h, deps, count, flags, dflt)))
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     SIM_ENTER(cuThreadExchangeStreamCaptureMode);

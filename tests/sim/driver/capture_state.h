@@ -25,6 +25,8 @@ struct sim_capture {
 CUresult sim_capture_begin(struct sim_stream *, CUstreamCaptureMode, struct sim_graph *into,
                            struct sim_graph_node *const *deps, size_t count);
 CUresult sim_capture_end(struct sim_stream *, CUgraph *ret_graph);
+/* The stream's next node depends on these nodes, instead of (`set`) or beside what it would depend on. */
+CUresult sim_capture_depend(struct sim_stream *, struct sim_graph_node *const *nodes, size_t count, bool set);
 /* Would work in this legacy stream make a capturing stream wait? */
 bool sim_capture_blocks_legacy(const struct sim_stream *, bool invalidating);
 size_t sim_capture_count(void);

@@ -91,11 +91,18 @@ void sim_templates_clear(struct sim_templates *t)
 
 /* --- nodes ----------------------------------------------------------------------------------------------- */
 
+static void forget_deps(struct sim_graph_node *n)
+{
+    for (size_t i = 0; i < n->dep_count; i++) sim_object_unref(&n->deps[i]->object);
+    free(n->deps);
+    n->deps = NULL;
+    n->dep_count = 0;
+}
+
 static void node_destroy(struct sim_object *o)
 {
     struct sim_graph_node *n = (struct sim_graph_node *)o;
-    for (size_t i = 0; i < n->dep_count; i++) sim_object_unref(&n->deps[i]->object);
-    free(n->deps);
+    forget_deps(n);
     sim_templates_clear(&n->works);
 }
 
@@ -161,18 +168,12 @@ struct sim_graph *sim_graph_new(void)
 
 void sim_graph_close(struct sim_graph *g)
 {
-    /* last first: long chains of references then never unwind by recursion */
-    struct sim_graph_node *reversed = NULL;
+    /* the edges first: a circle of them would keep its nodes, a long chain would end by recursion */
+    for (struct sim_graph_node *n = g->first; n; n = n->next) forget_deps(n);
     while (g->first) {
         struct sim_graph_node *n = g->first;
         g->first = n->next;
-        n->next = reversed;
         n->graph = NULL;
-        reversed = n;
-    }
-    while (reversed) {
-        struct sim_graph_node *n = reversed;
-        reversed = n->next;
         sim_object_close(&n->object);
     }
     sim_object_close(&g->object);

@@ -1,0 +1,253 @@
+/* Adding nodes to a graph, by kind and by cuGraphAddNode. */
+#include "block.h"
+#include "context.h"
+#include "copy.h"
+#include "device.h"
+#include "graph.h"
+#include "log.h"
+#include "state.h"
+
+/* The arguments that every one of these calls begins with. */
+struct spot {
+    enum sim_fn fn;
+    CUgraphNode *node;
+    CUgraph graph;
+    const CUgraphNode *deps;
+    size_t count;
+};
+
+#define SPOT(symbol) (&(struct spot){ SIM_FN_##symbol, node, graph, deps, count })
+
+static struct sim_graph_node *get_node(CUgraphNode h)
+{
+    return sim_object_find(h, SIM_NODE);
+}
+
+/* Takes the work over, whatever happens: `so_far` is what making it came to. Lock held. */
+static CUresult add(const struct spot *at, CUgraphNodeType type, struct sim_work *w, CUresult so_far)
+{
+    struct sim_graph *g = sim_object_find(at->graph, SIM_GRAPH);
+    CUresult result = so_far;
+    if (result == CUDA_SUCCESS && (!at->node || !g || (!at->deps && at->count))) result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < at->count; i++)
+        if (!get_node(at->deps[i])) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) {
+        struct sim_graph_node *n = sim_graph_add(g, type, w, (struct sim_graph_node *const *)at->deps, at->count);
+        if (n) {
+            *at->node = (CUgraphNode)n;
+            return CUDA_SUCCESS;
+        }
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sim_work_free(w);
+    return result;
+}
+
+/* Work of a kind, or NULL with the code to pass on. */
+static struct sim_work *make(const struct spot *at, CUgraphNodeType type, CUresult *ret)
+{
+    struct sim_work *w = sim_work_new(at->fn);
+    if (w) w->type = type;
+    *ret = w ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return w;
+}
+
+static CUresult add_empty(const struct spot *at)
+{
+    sim_lock();
+    CUresult result = add(at, CU_GRAPH_NODE_TYPE_EMPTY, NULL, CUDA_SUCCESS);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_kernel(const struct spot *at)
+{
+    CUresult result;
+    sim_lock();
+    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_KERNEL, &result);
+    result = add(at, CU_GRAPH_NODE_TYPE_KERNEL, w, result);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_copy(const struct spot *at, const CUDA_MEMCPY3D *params)
+{
+    struct sim_copy copy;
+    CUresult result = params ? sim_copy_describe(params, &copy) : CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS) return result;
+    sim_lock();
+    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_MEMCPY, &result);
+    if (w) {
+        w->run = sim_run_copy;
+        w->u.copy = copy;
+        result = sim_copy_touch(w);
+    }
+    result = add(at, CU_GRAPH_NODE_TYPE_MEMCPY, w, result);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_fill(const struct spot *at, const struct sim_fill *f)
+{
+    CUresult result;
+    if (f->element != 1 && f->element != 2 && f->element != 4) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_MEMSET, &result);
+    if (w) {
+        w->run = sim_run_fill;
+        w->u.fill = *f;
+        result = sim_work_touch_box(w, f->dst, f->width * f->element, f->height, f->pitch, 1, 0);
+    }
+    result = add(at, CU_GRAPH_NODE_TYPE_MEMSET, w, result);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_host(const struct spot *at, CUhostFn call, void *arg)
+{
+    CUresult result;
+    if (!call) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_HOST, &result);
+    if (w) sim_work_call_host(w, call, arg);
+    result = add(at, CU_GRAPH_NODE_TYPE_HOST, w, result);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_child(const struct spot *at, CUgraph child)
+{
+    struct sim_templates works = { 0 };
+    sim_lock();
+    struct sim_graph *c = sim_object_find(child, SIM_GRAPH);
+    CUresult result = c ? sim_graph_flatten(c, &works) : CUDA_ERROR_INVALID_VALUE;
+    result = add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, result);
+    if (result == CUDA_SUCCESS) get_node(*at->node)->works = works;
+    else sim_templates_clear(&works);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_alloc(const struct spot *at, const CUmemPoolProps *props, size_t bytes, CUdeviceptr *ret_dptr)
+{
+    struct sim_work *w = NULL;
+    uint64_t address = 0;
+    struct sim_device *d = sim_device_get(props->location.id);
+    if (!d || !bytes || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = sim_graph_memory_new(d, bytes, at->fn, &w);
+    if (w) address = w->u.block->range.start;
+    result = add(at, CU_GRAPH_NODE_TYPE_MEM_ALLOC, w, result);
+    sim_unlock();
+    if (result == CUDA_SUCCESS) *ret_dptr = address;
+    sim_log_call(at->fn, result, result ? 0 : address, "size", bytes, NULL, 0);
+    return result;
+}
+
+static CUresult add_free(const struct spot *at, CUdeviceptr dptr)
+{
+    sim_lock();
+    struct sim_block *b = sim_block_at(dptr);
+    CUresult result = b && b->kind == SIM_BLOCK_GRAPH ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_graph_memory_free_work(b, at->fn) : NULL;
+    if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
+    result = add(at, CU_GRAPH_NODE_TYPE_MEM_FREE, w, result);
+    sim_unlock();
+    sim_log_plain(at->fn, result, dptr);
+    return result;
+}
+
+/* --- entry points by kind ------------------------------------------------------------------------------------------ */
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count)
+{
+    SIM_ENTER(cuGraphAddEmptyNode);
+    return add_empty(SPOT(cuGraphAddEmptyNode));
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    SIM_ENTER(cuGraphAddKernelNode_v2);
+    return params ? add_kernel(SPOT(cuGraphAddKernelNode_v2)) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_MEMCPY3D *params, CUcontext ctx)
+{
+    SIM_ENTER(cuGraphAddMemcpyNode);
+    (void)ctx;
+    return add_copy(SPOT(cuGraphAddMemcpyNode), params);
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
+{
+    SIM_ENTER(cuGraphAddMemsetNode);
+    (void)ctx;
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    const struct sim_fill f = { p->dst, p->width, p->height, p->pitch, p->value, p->elementSize };
+    return add_fill(SPOT(cuGraphAddMemsetNode), &f);
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                            const CUDA_HOST_NODE_PARAMS *p)
+{
+    SIM_ENTER(cuGraphAddHostNode);
+    return p ? add_host(SPOT(cuGraphAddHostNode), p->fn, p->userData) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraph child)
+{
+    SIM_ENTER(cuGraphAddChildGraphNode);
+    return add_child(SPOT(cuGraphAddChildGraphNode), child);
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                                CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+    SIM_ENTER(cuGraphAddMemAllocNode);
+    return p ? add_alloc(SPOT(cuGraphAddMemAllocNode), &p->poolProps, p->bytesize, &p->dptr) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUdeviceptr dptr)
+{
+    SIM_ENTER(cuGraphAddMemFreeNode);
+    return add_free(SPOT(cuGraphAddMemFreeNode), dptr);
+}
+
+/* --- entry points for any kind --------------------------------------------------------------------------------------- */
+
+static CUresult add_any(const struct spot *at, CUgraphNodeParams *p)
+{
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    switch (p->type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: return add_empty(at);
+    case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(at);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(at, &p->memcpy.copyParams);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+        const CUDA_MEMSET_NODE_PARAMS_v2 *m = &p->memset;
+        const struct sim_fill f = { m->dst, m->width, m->height, m->pitch, m->value, m->elementSize };
+        return add_fill(at, &f);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: return add_host(at, p->host.fn, p->host.userData);
+    case CU_GRAPH_NODE_TYPE_GRAPH: return add_child(at, p->graph.graph);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return add_alloc(at, &p->alloc.poolProps, p->alloc.bytesize, &p->alloc.dptr);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(at, p->free.dptr);
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraphNodeParams *params)
+{
+    SIM_ENTER(cuGraphAddNode);
+    return add_any(SPOT(cuGraphAddNode), params);
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+                           size_t count, CUgraphNodeParams *params)
+{
+    SIM_ENTER(cuGraphAddNode_v2);
+    (void)edges;
+    return add_any(SPOT(cuGraphAddNode_v2), params);
+}
