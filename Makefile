@@ -333,9 +333,10 @@ $(BUILD)/tests/integration/%: tests/integration/%.c
 PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c))
 $(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c tests/integration/programs/transcript.h $(SIM_DRIVER)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
+	$(CC) $(CFLAGS_ALL) -I. -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
 $(wildcard tests/integration/test_*.sh): $(PROGRAMS) $(APPS) $(SIM_RT) $(FAULTY) $(LOAD_FAULT_SO)
 tests/gpu/test_device.sh: $(PROGRAMS)
+tests/integration/test_process.sh: $(if $(SAN),,$(BUILD)/tests/routing/program_musl)
 
 # --- header contract -----------------------------------------------------------------------------------
 $(BUILD)/tests/headers/%: tests/headers/%.c

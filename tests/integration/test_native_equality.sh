@@ -4,7 +4,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/shell.sh
 . tests/integration/shim.sh
 
-for program in sync async kinds vmm contexts threads capture; do
+for program in sync async kinds vmm contexts threads capture order; do
     native "$programs/$program"
     keep_native
     proves "${program}_runs_natively" '[ "$status" = 0 ]' is_silent

@@ -17,6 +17,7 @@ enum waits { RETURNS_AT_ONCE, WAITS };
 /* Memory the driver knows nothing of: it must be staged, the caller may change it as soon as the call returns. */
 static bool pageable(uint64_t address)
 {
+    if (sim_settings.host_memory) return false; /* it may stand for device memory: nobody is waited for */
     return address && !sim_block_containing(address) && !sim_device_of_address(address);
 }
 
@@ -225,7 +226,8 @@ static CUresult fill(uint64_t dst, size_t pitch, unsigned value, unsigned elemen
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS && width && height && !sim_block_containing(dst)) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && width && height && !sim_block_containing(dst) && !sim_settings.host_memory)
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
         w->u.fill = (struct sim_fill){ dst, width, height, pitch, value, element };
         w->type = CU_GRAPH_NODE_TYPE_MEMSET;

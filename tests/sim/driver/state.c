@@ -10,7 +10,7 @@
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, true };
+struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, true, false };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -78,6 +78,7 @@ __attribute__((constructor)) static void read_settings(void)
     if ((text = getenv("SIMCUDA_MEMORY")) && parse_bytes(text)) sim_settings.memory = parse_bytes(text);
     if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
     if ((text = getenv("SIMCUDA_FREE_WAITS"))) sim_settings.free_waits = strcmp(text, "0") != 0;
+    if ((text = getenv("SIMCUDA_HOST_MEMORY"))) sim_settings.host_memory = strcmp(text, "0") != 0;
 }
 
 static void before_fork(void)

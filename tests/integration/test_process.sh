@@ -1,0 +1,74 @@
+#!/bin/bash
+# Processes that the whole shim is preloaded into: silent where there is no CUDA, harmless beside other preloads and
+# sanitizers, and cheap to start.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell.sh
+. tests/integration/shim.sh
+[ -z "${SAN:-}" ] || { echo "ok - nothing_to_see_in_a_sanitizers_own_tree"; exit 0; }
+unset LD_LIBRARY_PATH
+sim=$here/sim
+
+for command in /bin/true "sh -c :" "python3 -c pass" "ls /"; do
+    native $command
+    keep_native
+    run env LD_PRELOAD="$shim" $command
+    proves "${command%% *}_is_silent_and_the_same" same_status same_output is_silent
+done
+run env LD_PRELOAD="$shim" /bin/false
+proves "a_failing_command_still_fails" 'exits 1' is_silent
+
+opened() { strace -f -e trace=open,openat,readlink,access,connect,socket -o "$work/trace" "$@" >/dev/null 2>&1; grep -vE 'ENOENT|/etc/ld.so|exited' "$work/trace" | sed -E 's/^[0-9]+ +//' | sort; }
+opened /bin/true >"$work/without"
+opened env LD_PRELOAD="$shim" /bin/true | grep -v "$shim" >"$work/with"
+opened env /bin/true >"$work/env"
+proves "nothing_is_opened_beyond_the_shim_itself" 'diff "$work/env" "$work/with" >"$work/err"'
+
+instructions() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : //p'; }
+plain=$(instructions /bin/true)
+preloaded=$(LD_PRELOAD=$shim instructions /bin/true)
+echo "starting costs $((preloaded - plain)) instructions over $plain" | tee "$work/out"
+proves "starting_costs_little" '[ "$plain" -gt 0 ]' '[ $((preloaded - plain)) -gt 0 ]' '[ $((preloaded - plain)) -lt 60000 ]'
+
+run env LD_PRELOAD="$shim" "$here/tests/routing/program_musl"
+proves "a_musl_program_lives" 'exits 0' is_silent
+
+# Beside other preloads, in either order.
+demo=$here/apps/demo
+for other in libjemalloc.so.2 libmimalloc.so.2; do
+    path=$(ls /usr/lib/*/$other 2>/dev/null | head -n 1)
+    [ -n "$path" ] || continue
+    seen="$seen $other"
+    for list in "$shim:$path" "$path:$shim" "$shim $path"; do
+        run env LD_LIBRARY_PATH="$sim" NXMEM_REPORT="$work/report" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$list" timeout 60 "$demo"
+        case $list in "$shim"*) order=behind ;; *) order=before ;; esac
+        proves "${other}_${order}_us_changes_nothing" 'exits 0' is_silent 'amount_is leaked 2 2100224'
+    done
+done
+proves "jemalloc_and_mimalloc_were_there" '[ "$(echo $seen | wc -w)" = 2 ]'
+
+# The plain shim under programs built with a sanitizer.
+for compiler in gcc clang; do
+    $compiler -g -fsanitize=address -isystem "$(scripts/find-cuda headers)" -o "$work/asan-$compiler" tests/apps/demo.c "$sim/libcudart.so.13" || exit 1
+    run env LD_LIBRARY_PATH="$sim" NXMEM_REPORT="$work/report" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$shim" \
+        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 timeout 60 "$work/asan-$compiler"
+    proves "a_program_with_asan_of_${compiler}_is_served" 'exits 0' is_silent 'amount_is leaked 2 2100224'
+done
+
+# Opened late, by a program that is already running: what it resolves from then on is ours, and nothing breaks.
+cat >"$work/late.c" <<'SOURCE'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) {
+        puts(dlerror());
+        return 1;
+    }
+    return 0;
+}
+SOURCE
+gcc -o "$work/late" "$work/late.c" || exit 1
+run "$work/late" "$shim"
+proves "the_shim_can_be_opened_late" 'exits 0' is_silent prints_nothing
+finish
