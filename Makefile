@@ -222,7 +222,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O) $(UNIT_SUPPORT_O) $(UNIT_PLUGINS
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(EXTRA) -MMD -MP -rdynamic -o $@ $< $(UNIT_SUPPORT_O) $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
-PARTS := capture companion cuda_status event label lane lifecycle observe order owned pool scope serve summary thread turn vmm
+PARTS := capture companion context cuda_status deferral door event giveback label lane lifecycle observe order owned pool process scope serve tally thread turn vmm waiting
 PARTS_O := $(PARTS:%=$(BUILD)/interpose/%.o) $(BUILD)/tests/interpose/fake_driver.o $(BUILD)/tests/interpose/fake_exit.o
 $(BUILD)/tests/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/interpose/%.o: tests/interpose/%.c

@@ -4,7 +4,7 @@
 #include "core/lock.h"
 #include "core/mem.h"
 #include "real.h"
-#include "summary.h"
+#include "tally.h"
 
 struct idle {
     struct idle *next;
@@ -167,7 +167,7 @@ bool nxm_event_passed(CUevent event)
     CUresult result = nxm_real.cuEventQuery(event);
 
     if (result == CUDA_ERROR_CAPTURED_EVENT)
-        nxm_summary_count(NXM_COUNT_CAPTURED_EVENTS);
+        nxm_tally_count(NXM_COUNT_CAPTURED_EVENTS);
     return result == CUDA_SUCCESS;
 }
 

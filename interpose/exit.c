@@ -13,8 +13,9 @@
 
 #include "core/log.h"
 #include "core/report.h"
+#include "door.h"
 #include "lane.h"
-#include "lifecycle.h"
+#include "process.h"
 #include "scope.h"
 #include "summary.h"
 #include "thread.h"
@@ -88,16 +89,10 @@ static void x1(void)
 {
     if (!is_ours() || atomic_exchange(&x1_done, true))
         return;
-    unsigned inside = nxm_close_door();
+    nxm_door_close();
+    unsigned inside = nxm_door_wait();
     if (nxm_plugin())
         ask_gate(inside);
-}
-
-int nxm_exit_gate(struct nxm_gate *ret_gate, const char **ret_extra)
-{
-    *ret_gate = gate;
-    *ret_extra = gate_extra;
-    return gate_asked;
 }
 
 /* --- X2: the report -------------------------------------------------------------------------------------------- */
@@ -124,6 +119,9 @@ static uint64_t write_report(void)
 
     memset(&report, 0, sizeof report);
     nxm_summary_fill(&report);
+    report.gate = gate;
+    report.gate_known = gate_asked;
+    report.gate_extra = gate_extra;
     if (nxm_report_empty(&report))
         return 0;
     if (strcmp(nxm_options()->report, "none") != 0) {

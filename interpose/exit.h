@@ -4,13 +4,8 @@
 #ifndef NXM_EXIT_H
 #define NXM_EXIT_H
 
-#include "core/module.h"
-
 /* Registers X1, right after the plugin was loaded, and remembers whose process this is. X2 is registered by the
  * library's constructor, so that it runs after every destructor. */
 void nxm_exit_register(void);
-
-/* What X1 found; 0 when it never ran. `*ret_extra`: a further reason, or NULL. */
-int nxm_exit_gate(struct nxm_gate *ret_gate, const char **ret_extra);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "hooks.h"
 #include "lifecycle.h"
+#include "process.h"
 #include "real.h"
 
 /* A hook without a real function does nothing and invents nothing. */

@@ -1,9 +1,10 @@
 /* Contexts own synchronous memory: before one is destroyed or reset its blocks go back through their owner, and are counted
  * as reclaimed by reset. Stream-ordered blocks stay. */
+#include "context.h"
 #include "hook.h"
 #include "lane.h"
 #include "scope.h"
-#include "summary.h"
+#include "tally.h"
 #include "thread.h"
 
 /* --- what dies with a context --------------------------------------------------------------------------------------- */
@@ -20,7 +21,7 @@ static bool reclaim_block(void *argument, const struct nxm_block *block)
 
     if (block->context != dying->context)
         return true;
-    nxm_summary_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
+    nxm_tally_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
     if (!block->allocator)
         nxm_blocks_remove(dying->table, block->address, block->id);
     return true;
@@ -63,7 +64,7 @@ static bool is_alive(CUcontext context)
 
 static bool is_primary(CUcontext context)
 {
-    return context && nxm_scope_primary_context(nxm_scope_device(context)) == context;
+    return context && nxm_context_primary(nxm_context_device(context)) == context;
 }
 
 static void before_destroy(enum nxm_mode mode, CUcontext context)
@@ -104,7 +105,7 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     CUresult result = nxm_real.cuDevicePrimaryCtxRetain(context, device);
 
     if (result == CUDA_SUCCESS)
-        nxm_scope_primary(device, *context);
+        nxm_context_is_primary(device, *context);
     return result;
 }
 
@@ -119,7 +120,7 @@ static bool is_active(CUdevice device)
 
 static void before_reset(enum nxm_mode mode, CUdevice device)
 {
-    CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_scope_primary_context(device) : NULL;
+    CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_context_primary(device) : NULL;
 
     if (context)
         close_context(context);
@@ -154,7 +155,7 @@ static void after_release(enum nxm_mode mode, CUdevice device, CUresult result)
     CUcontext context = NULL;
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && !is_active(device))
-        context = nxm_scope_primary_context(device);
+        context = nxm_context_primary(device);
     if (context)
         close_context(context);
 }

@@ -1,5 +1,5 @@
 /* Release lanes: blocks of mechanisms without a CUDA companion that the program freed while their work may still run.
- * Each waits behind an event recorded by the very call that freed it. Owns the waiting entries and the event pools; any
+ * Each waits behind an event recorded by the very call that freed it. Owns the waiting entries; any
  * thread; NXM_RANK_LANE inside, never across a driver or plugin call. One thread at a time polls a lane.
  *
  * Readiness is found by polling inside later calls of the program: no callback, no device-wide wait. A release that might
@@ -12,16 +12,10 @@
 #include <stdint.h>
 
 #include "core/allocator.h"
-#include "order.h"
-#include "scope.h"
+#include "waiting.h"
 
-/* Frees a plugin's block behind the work before this call. The block is WAITING on success. On failure the driver's code
- * is the free's result and the block is LIVE again. */
-CUresult nxm_lane_free_on_stream(const struct nxm_block *block, const struct nxm_order *order);
-
-/* The same behind everything its context has in flight (cuMemFree). `wait`: return when that work has passed, with the
- * block released, as the driver's own free would. While a capture is open: parked, recorded when the last one closes. */
-CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait);
+/* Takes the entry over: it waits behind what this key's stream freed before. false: no memory, it stays the caller's. */
+bool nxm_lane_append(uint64_t key, struct nxm_waiting *entry);
 
 /* Looks at a few lanes; `waiting_call`: the program's call may itself wait, so releases that might are entered too. Costs
  * one load when nothing waits. */

@@ -3,7 +3,7 @@
 #include "order.h"
 #include "real.h"
 #include "serve.h"
-#include "summary.h"
+#include "tally.h"
 
 void nxm_observe(enum nxm_table table, enum nxm_class class_, enum nxm_api api, uint64_t key, uint64_t bytes)
 {
@@ -30,7 +30,7 @@ CUresult nxm_observe_free(enum nxm_mode mode, enum nxm_table table, uint64_t key
     CUresult result = call(argument);
     nxm_record_free_end(nxm_table(table), &block, result == CUDA_SUCCESS);
     if (mode == NXM_MODE_LATE && block.id != 0)
-        nxm_summary_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+        nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
     return result;
 }
 

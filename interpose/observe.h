@@ -10,6 +10,7 @@
 #include "label.h"
 #include "cuda_types.h"
 #include "lifecycle.h"
+#include "process.h"
 
 /* After a driver call that succeeded: the block is recorded with the calling thread's context, device and stack. */
 void nxm_observe(enum nxm_table table, enum nxm_class class_, enum nxm_api api, uint64_t key, uint64_t bytes);

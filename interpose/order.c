@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "capture.h"
+#include "context.h"
 #include "real.h"
-#include "scope.h"
 #include "thread.h"
 
 /* Drivers before 12.0 have no cuStreamGetId: a handle plus how often a handle of its slot was destroyed. Two
@@ -48,23 +48,6 @@ uint64_t nxm_stream_key(CUstream stream, bool per_thread)
     return fallback_key(stream, per_thread);
 }
 
-int nxm_context_device(CUcontext context)
-{
-    CUcontext current = NULL;
-    CUdevice device = -1;
-
-    if (!nxm_real.cuCtxGetDevice)
-        return -1;
-    if (nxm_real.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context)
-        return nxm_real.cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
-    if (nxm_real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
-        return -1;
-    if (nxm_real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
-        device = -1;
-    nxm_real.cuCtxPopCurrent_v2(&current);
-    return device;
-}
-
 static void order_init(struct nxm_order *order, uint32_t kind, CUcontext context)
 {
     memset(order, 0, sizeof *order);
@@ -72,7 +55,7 @@ static void order_init(struct nxm_order *order, uint32_t kind, CUcontext context
     order->cuda.kind = kind;
     order->cuda.context = (uint64_t)(uintptr_t)context;
     order->context = context;
-    order->device = nxm_scope_device(context);
+    order->device = nxm_context_device(context);
 }
 
 CUresult nxm_order_synchronous(struct nxm_order *ret_order)

@@ -23,9 +23,6 @@ CUresult nxm_order_synchronous(struct nxm_order *ret_order);
 /* A stream as the program passed it; `per_thread`: the _ptsz form. */
 CUresult nxm_order_stream(CUstream stream, bool per_thread, struct nxm_order *ret_order);
 
-/* The device of a context, asked with it current for a moment. -1 on failure. */
-int nxm_context_device(CUcontext context);
-
 /* The key of a stream that is about to be destroyed, and the end of that key. */
 uint64_t nxm_stream_key(CUstream stream, bool per_thread);
 void nxm_stream_key_retire(CUstream stream);

@@ -3,91 +3,21 @@
 #include <sched.h>
 #include <string.h>
 
+#include "context.h"
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "lane.h"
-#include "lifecycle.h"
+#include "process.h"
 #include "real.h"
 #include "thread.h"
 
 #define CLOSE_SPINS 10000
 
-/* A context handle is remembered with its device until the context is destroyed. */
-struct context {
-    struct context *next;
-    CUcontext handle; /* NULL: a record to use again */
-    int device;
-    bool primary;
-};
-
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct nxm_scope *scopes;
-static struct context *contexts;
 static char mechanism_name[64];
+static nxm_scope_reclaimer *reclaim; /* set before the first scope is opened */
 static struct nxm_allocator_totals given_up; /* what allocators that are gone left behind */
-
-static struct context *find_context(CUcontext handle)
-{
-    struct context *c = contexts;
-
-    while (c && c->handle != handle)
-        c = c->next;
-    return c;
-}
-
-static void remember_context(CUcontext handle, int device, bool primary)
-{
-    nxm_lock_acquire(&lock);
-    struct context *c = find_context(handle);
-    if (!c)
-        c = find_context(NULL);
-    if (!c && (c = nxm_mem_new(sizeof *c)) != NULL) {
-        c->next = contexts;
-        contexts = c;
-    }
-    if (c) {
-        c->primary = primary || (c->handle == handle && c->primary);
-        c->handle = handle;
-        c->device = device;
-    }
-    nxm_lock_release(&lock);
-}
-
-int nxm_scope_device(CUcontext context)
-{
-    int device = -1;
-
-    nxm_lock_acquire(&lock);
-    struct context *c = find_context(context);
-    if (c)
-        device = c->device;
-    nxm_lock_release(&lock);
-    if (!c) {
-        device = nxm_context_device(context);
-        if (device >= 0)
-            remember_context(context, device, false);
-    }
-    return device;
-}
-
-void nxm_scope_primary(int device, CUcontext context)
-{
-    remember_context(context, device, true);
-}
-
-CUcontext nxm_scope_primary_context(int device)
-{
-    CUcontext found = NULL;
-
-    nxm_lock_acquire(&lock);
-    for (struct context *c = contexts; c; c = c->next) {
-        if (c->handle && c->primary && c->device == device)
-            found = c->handle;
-    }
-    nxm_lock_release(&lock);
-    return found;
-}
 
 /* The record for (context, device), made if there is none. NULL: no memory for it. */
 static struct nxm_scope *find_or_make(CUcontext context, int device)
@@ -136,7 +66,7 @@ static void open_scope(struct nxm_scope *scope)
     struct nxm_module *module = nxm_plugin();
     NxmemDeviceId device = { NXMEM_TIER_DEVICE, (uint32_t)scope->device };
     struct nxm_allocator_options options = {
-        .blocks = nxm_table(NXM_TABLE_MEMORY), .owner = scope, .reclaim = nxm_lane_reclaim,
+        .blocks = nxm_table(NXM_TABLE_MEMORY), .owner = scope, .reclaim = reclaim,
     };
     struct nxm_error error = { 0 };
     size_t mechanism = 0;
@@ -197,6 +127,11 @@ void nxm_scope_totals(struct nxm_allocator_totals *ret_totals)
     *ret_totals = given_up;
     nxm_lock_release(&lock);
     nxm_scope_each(add_scope_totals, ret_totals);
+}
+
+void nxm_scope_reclaim_with(nxm_scope_reclaimer *reclaimer)
+{
+    reclaim = reclaimer;
 }
 
 bool nxm_scope_enter(struct nxm_scope *scope)
@@ -279,13 +214,7 @@ void nxm_scope_close_context(CUcontext context)
         if (scope->context == context)
             close_scope(scope);
     }
-    nxm_lock_acquire(&lock);
-    struct context *c = find_context(context);
-    if (c) {
-        c->handle = NULL;
-        c->primary = false;
-    }
-    nxm_lock_release(&lock);
+    nxm_context_forget(context);
 }
 
 void nxm_scope_close_all(void)

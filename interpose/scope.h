@@ -1,5 +1,5 @@
 /* Which allocator serves which memory: one per context for synchronous blocks, one per device for stream-ordered ones.
- * Owns the allocators (one reference each) and what is known of contexts. Any thread; NXM_RANK_SCOPE inside, never
+ * Owns the allocators (one reference each). Any thread; NXM_RANK_SCOPE inside, never
  * across a foreign call.
  *
  * A scope is never freed, so a block may point at it for ever; it is *closed* when its context goes. Entering a closed
@@ -29,18 +29,17 @@ struct nxm_scope {
     _Atomic bool closed;
 };
 
+/* What a plugin that asks for memory reaches (core/allocator.h, `reclaim`; owner: the scope). Set once, at first use. */
+typedef int64_t nxm_scope_reclaimer(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
+void nxm_scope_reclaim_with(nxm_scope_reclaimer *reclaimer);
+
 /* The scope for this order, opened on first need and entered: leave it after use. NULL: the driver serves, unless
  * *ret_refuse says that the program asked for failure instead (NXMEM_ON_ERROR=fail, and the plugin cannot be had). */
 struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse);
 bool nxm_scope_enter(struct nxm_scope *scope); /* false: closed */
 void nxm_scope_leave(struct nxm_scope *scope);
 
-int nxm_scope_device(CUcontext context); /* remembered; -1 unknown */
 const char *nxm_scope_mechanism(void);   /* the name of the first mechanism opened, or NULL */
-
-/* The driver told us which context is a device's primary one. */
-void nxm_scope_primary(int device, CUcontext context);
-CUcontext nxm_scope_primary_context(int device); /* NULL unknown */
 
 /* Bytes that plugins hold from the driver but could hand out, on the current context's device. */
 uint64_t nxm_scope_cached_bytes(void);

@@ -6,11 +6,12 @@
 #include "core/log.h"
 #include "core/stack.h"
 #include "cuda_status.h"
+#include "deferral.h"
 #include "lane.h"
-#include "lifecycle.h"
+#include "process.h"
 #include "owned.h"
 #include "scope.h"
-#include "summary.h"
+#include "tally.h"
 #include "thread.h"
 
 /* --- records of what the driver served ----------------------------------------------------------------------- */
@@ -27,7 +28,7 @@ void nxm_record(struct nxm_blocks *table, struct nxm_block *block)
                                                  &stale) == NXM_OK) {
         /* The driver handed out an address that we believe live: it was freed by a route we do not see. */
         if (stale.allocator == NULL) {
-            nxm_summary_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
+            nxm_tally_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
             result = nxm_blocks_insert(table, block);
         } else {
             nxm_blocks_claim(table, stale.address, stale.id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
@@ -120,7 +121,7 @@ static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
         nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
         return false;
     nxm_blocks_remove(memory, address, stale.id);
-    nxm_summary_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
+    nxm_tally_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
     return true;
 }
 
@@ -182,7 +183,7 @@ static CUresult free_through_companion(struct nxm_scope *scope, const struct nxm
                                        &call, &release, &error);
     nxm_foreign_end();
     if (result == NXM_EBUSY || result == NXM_ENOENT)
-        return nxm_summary_misuse("freed twice", block->address);
+        return nxm_tally_misuse("freed twice", block->address);
     if (result != NXM_OK)
         nxm_log(NXM_LOG_INFO, "free of 0x%llx refused: %s", (unsigned long long)block->address, error.text);
     return nxm_cuda_status(result, &error);
@@ -194,14 +195,14 @@ static CUresult free_through_lane(const struct nxm_block *block, const struct nx
     if (order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS) {
         if (order->capturing)
             return call(argument); /* only graph memory may be freed there: the driver says so */
-        return nxm_lane_free_on_stream(block, order);
+        return nxm_deferral_on_stream(block, order);
     }
     /* A synchronous free of stream-ordered memory adds no wait natively. */
     bool wait = nxm_options()->free == NXM_FREE_SYNC && block->context != 0;
     struct nxm_block owned = *block;
     if (owned.context == 0)
         owned.context = (uint64_t)(uintptr_t)order->context;
-    return nxm_lane_free_on_context(&owned, wait);
+    return nxm_deferral_on_context(&owned, wait);
 }
 
 CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument)
@@ -212,12 +213,10 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
 
     nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
     if (nxm_blocks_find(memory, address, &block) != NXM_OK)
-        return nxm_owned_contains(address) ? nxm_summary_misuse("the plugin's own memory, not a block", address)
+        return nxm_owned_contains(address) ? nxm_tally_misuse("the plugin's own memory, not a block", address)
                                            : call(argument);
     if (!block.allocator)
         return free_native(memory, &block, call, argument);
-    if (block.state != NXM_BLOCK_LIVE)
-        return nxm_summary_misuse("freed twice", address);
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
     if (!nxm_scope_enter(scope))
         return CUDA_ERROR_INVALID_VALUE; /* its context is being destroyed under this call */
@@ -244,6 +243,6 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
         result = call(argument);
     nxm_blocks_remove(memory, address, block.id);
-    nxm_summary_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+    nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
     return result;
 }

@@ -6,7 +6,7 @@
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "lifecycle.h"
+#include "process.h"
 #include "order.h"
 #include "serve.h"
 

@@ -9,8 +9,10 @@
 #include "core/mem.h"
 #include "fake_driver.h"
 #include "interpose/capture.h"
+#include "interpose/deferral.h"
 #include "interpose/lane.h"
 #include "interpose/lifecycle.h"
+#include "interpose/process.h"
 #include "interpose/order.h"
 #include "interpose/serve.h"
 
@@ -113,9 +115,9 @@ static void of_two_threads_that_saw_it_live_one_frees_it(void **state)
 
     assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &seen), NXM_OK);
     fake.passed = false;
-    assert_int_equal(nxm_lane_free_on_stream(&seen, &order), CUDA_SUCCESS);
-    assert_int_equal(nxm_lane_free_on_stream(&seen, &order), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(nxm_lane_free_on_context(&seen, true), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(nxm_deferral_on_stream(&seen, &order), CUDA_SUCCESS);
+    assert_int_equal(nxm_deferral_on_stream(&seen, &order), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(nxm_deferral_on_context(&seen, true), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(waiting(), 1);
     fake.passed = true;
     nxm_lane_flush();
@@ -266,6 +268,25 @@ static void without_our_own_memory_the_free_fails_and_the_block_stays_live(void 
     assert_false(is_known(address));
 }
 
+/* A mechanism that knows CUDA's order and makes no promise about waiting. */
+static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+    struct nxm_block block;
+
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
+    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
+    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
+    assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
+    nxm_lane_poll(false);
+    assert_int_equal(waiting(), 1);
+    nxm_lane_poll(true);
+    assert_int_equal(waiting(), 0);
+    scope->companion.vtable.struct_size = 0;
+}
+
 static void nothing_waits_costs_no_question(void **state)
 {
     (void)state;
@@ -309,6 +330,7 @@ int main(void)
         LANE(what_a_capture_forbids_is_the_frees_result),
         LANE(events_are_used_again),
         LANE(without_our_own_memory_the_free_fails_and_the_block_stays_live),
+        LANE(a_release_that_may_wait_is_left_to_calls_that_may),
         LANE(nothing_waits_costs_no_question),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

@@ -8,6 +8,7 @@
 
 #include "fake_driver.h"
 #include "interpose/lifecycle.h"
+#include "interpose/process.h"
 #include "interpose/scope.h"
 #include "interpose/serve.h"
 

@@ -7,6 +7,7 @@
 
 #include "fake_driver.h"
 #include "interpose/lifecycle.h"
+#include "interpose/process.h"
 #include "interpose/vmm.h"
 
 static struct nxm_class_totals totals(enum nxm_table table, enum nxm_class class_)

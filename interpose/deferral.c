@@ -1,0 +1,122 @@
+#include "deferral.h"
+
+#include "core/lock.h"
+#include "cuda_status.h"
+#include "giveback.h"
+#include "lane.h"
+#include "process.h"
+#include "real.h"
+#include "tally.h"
+
+static uint64_t context_key(CUcontext context)
+{
+    return (UINT64_C(3) << 62) | (uint64_t)(uintptr_t)context;
+}
+
+static void back_to_live(const struct nxm_block *block)
+{
+    nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), block->address, block->id, NXM_BLOCK_WAITING, NXM_BLOCK_LIVE, NULL);
+}
+
+/* The event is recorded and the block WAITING: hand it to the lane, or, without memory for that, wait here. */
+static void wait_on_lane(uint64_t key, struct nxm_waiting *entry)
+{
+    struct nxm_error error = { 0 };
+
+    if (nxm_lane_append(key, entry))
+        return;
+    nxm_event_wait(entry->event);
+    nxm_giveback(entry, true, &error);
+    nxm_waiting_free(entry);
+}
+
+CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_order *order)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    bool per_thread = order->cuda.flags & NXMEM_CUDA_ORDER_FLAG_PER_THREAD;
+    struct nxm_waiting *entry = nxm_waiting_new(block);
+
+    if (!entry)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
+        nxm_waiting_free(entry);
+        return nxm_tally_misuse("freed twice", block->address);
+    }
+    entry->context = order->context;
+    CUresult result = nxm_event_record_on_stream(order->context, (CUstream)(uintptr_t)order->cuda.stream, per_thread,
+                                                 &entry->event);
+    if (result != CUDA_SUCCESS) {
+        back_to_live(block);
+        nxm_waiting_free(entry);
+        return result;
+    }
+    wait_on_lane(order->cuda.stream_key, entry);
+    return CUDA_SUCCESS;
+}
+
+/* The driver's own prohibition, asked with the smallest call of the same class. */
+static CUresult capture_forbids(void)
+{
+    CUdeviceptr probe = 0;
+    CUresult result = nxm_real.cuMemAlloc_v2(&probe, 1);
+
+    if (result == CUDA_SUCCESS)
+        nxm_real.cuMemFree_v2(probe);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
+}
+
+static CUresult park(const struct nxm_block *block, struct nxm_waiting *entry)
+{
+    CUresult result = capture_forbids();
+
+    if (result == CUDA_SUCCESS && nxm_lane_append(context_key(entry->context), entry))
+        return CUDA_SUCCESS;
+    back_to_live(block);
+    nxm_waiting_free(entry);
+    return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The program waits for this free: what the plugin says of it is the free's result. */
+static CUresult release_now(struct nxm_waiting *entry)
+{
+    struct nxm_error error = { 0 };
+    int result = nxm_giveback(entry, true, &error);
+
+    if (result != NXM_OK)
+        return nxm_cuda_status(result, &error);
+    nxm_giveback_drain(NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct nxm_waiting *entry = nxm_waiting_new(block);
+
+    if (!entry)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
+        nxm_waiting_free(entry);
+        return nxm_tally_misuse("freed twice", block->address);
+    }
+    entry->context = (CUcontext)(uintptr_t)block->context;
+    CUresult result = nxm_event_record_on_context(entry->context, &entry->event);
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) /* a capture is open: ours to say, nothing was asked */
+        return park(block, entry);
+    if (result != CUDA_SUCCESS) {
+        back_to_live(block);
+        nxm_waiting_free(entry);
+        return result;
+    }
+    if (!wait) {
+        wait_on_lane(context_key(entry->context), entry);
+        return CUDA_SUCCESS;
+    }
+    result = nxm_event_wait(entry->event);
+    if (result != CUDA_SUCCESS)
+        back_to_live(block);
+    else
+        result = release_now(entry);
+    nxm_waiting_free(entry);
+    return result;
+}

@@ -1,0 +1,70 @@
+#include "giveback.h"
+
+#include <stdatomic.h>
+
+#include "core/log.h"
+#include "process.h"
+#include "thread.h"
+
+static _Atomic bool drain_owed; /* something was queued in a plugin since the last drain */
+
+static int enqueue(const struct nxm_waiting *entry, struct nxm_error *ret_error)
+{
+    struct nxm_release outcome;
+    int result = nxm_allocator_enqueue(entry->scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, NULL, NULL,
+                                       &outcome, ret_error);
+
+    if (result == NXM_OK)
+        atomic_store(&drain_owed, true);
+    else /* a refusal made it live again, but the program has freed it: it goes on waiting */
+        nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), entry->address, entry->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL);
+    return result;
+}
+
+/* A mechanism with a companion says itself whether its releases wait; one without queues them, which does not. */
+static bool may_wait(const struct nxm_scope *scope)
+{
+    const NxmemCudaVtable *companion = &scope->companion.vtable;
+
+    return companion->struct_size != 0 && !(companion->traits & NXMEM_CUDA_TRAIT_RELEASE_NEVER_WAITS);
+}
+
+/* The block's work has passed. NXM_EUNSUPPORTED: not now (its release might wait, and this call must not). */
+int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_error *ret_error)
+{
+    struct nxm_scope *scope = entry->scope;
+    struct nxm_release outcome;
+    int result = NXM_EUNSUPPORTED;
+
+    if (!nxm_scope_enter(scope))
+        return NXM_OK; /* its context is gone, and the block with it */
+    nxm_foreign_begin();
+    if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) &&
+        (waiting_call || !may_wait(scope)))
+        result = enqueue(entry, ret_error);
+    if (result != NXM_OK && waiting_call)
+        result = nxm_allocator_release(scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, &outcome, ret_error);
+    else if (result != NXM_OK)
+        result = NXM_EUNSUPPORTED;
+    nxm_foreign_end();
+    if (result != NXM_OK && result != NXM_EUNSUPPORTED)
+        nxm_log(NXM_LOG_WARNING, "the plugin refused to release 0x%llx: %s; the block stays in the report",
+                (unsigned long long)entry->address, ret_error->text);
+    nxm_scope_leave(scope);
+    return result;
+}
+
+static void drain_scope(struct nxm_scope *scope, void *except)
+{
+    if (scope == except)
+        return;
+    nxm_foreign_begin();
+    nxm_allocator_drain(scope->allocator, UINT64_MAX);
+    nxm_foreign_end();
+}
+
+void nxm_giveback_drain(struct nxm_scope *except)
+{
+    if (atomic_exchange(&drain_owed, except != NULL))
+        nxm_scope_each(drain_scope, except);
+}

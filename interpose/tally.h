@@ -1,0 +1,34 @@
+/* What happened besides allocations: counts for the report. Owns the counters (atomics, relaxed: nothing's lifetime hangs
+ * on them); any thread; no locks.
+ */
+#ifndef NXM_TALLY_H
+#define NXM_TALLY_H
+
+#include <stdint.h>
+
+#include "core/leaks.h"
+#include "cuda_types.h"
+
+enum nxm_count {
+    NXM_COUNT_MISUSE,          /* frees answered with an error here: double, inside a plugin's own memory */
+    NXM_COUNT_CAPTURED_EVENTS, /* waits that can never end because their event was captured */
+    NXM_COUNTS
+};
+
+enum nxm_amount_kind {
+    NXM_AMOUNT_RECLAIMED_BY_RESET,
+    NXM_AMOUNT_FREED_DURING_EXIT,
+    NXM_AMOUNT_OUT_OF_SIGHT, /* the owner handed the address out again: freed by a route we do not see */
+    NXM_AMOUNTS
+};
+
+void nxm_tally_count(enum nxm_count which);
+void nxm_tally_add(enum nxm_amount_kind which, uint64_t bytes); /* one block of so many bytes */
+
+/* Notes the misuse and returns the driver's code for it, CUDA_ERROR_INVALID_VALUE. */
+CUresult nxm_tally_misuse(const char *what, uint64_t address);
+
+uint64_t nxm_tally(enum nxm_count which);
+struct nxm_amount nxm_tally_amount(enum nxm_amount_kind which);
+
+#endif

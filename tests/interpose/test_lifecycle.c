@@ -1,0 +1,108 @@
+/* Phases: who is served when. One order only, for phases do not come back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <cmocka.h>
+
+#include "fake_driver.h"
+#include "interpose/door.h"
+#include "interpose/lifecycle.h"
+#include "interpose/process.h"
+#include "interpose/thread.h"
+
+static void a_call_that_may_not_begin_begins_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(nxm_enter(NULL, false), NXM_MODE_NATIVE);
+    assert_null(nxm_plugin());
+    assert_null(nxm_table(NXM_TABLE_MEMORY));
+}
+
+static void *first_call(void *unused)
+{
+    (void)unused;
+    enum nxm_mode mode = nxm_enter(NULL, true);
+    nxm_leave(mode);
+    return (void *)(uintptr_t)(mode == NXM_MODE_SERVE && nxm_plugin() != NULL);
+}
+
+static void of_eight_first_callers_all_are_served(void **state)
+{
+    pthread_t thread[8];
+    (void)state;
+    setenv("NXMEM_PLUGIN", NXM_TEST_PLUGIN, 1);
+    setenv("NXMEM_HOST_AS_DEVICE", "1", 1);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, first_call, NULL), 0);
+    for (int i = 0; i < 8; i++) {
+        void *served = NULL;
+        pthread_join(thread[i], &served);
+        assert_non_null(served);
+    }
+}
+
+static void a_call_inside_a_foreign_call_is_the_plugins(void **state)
+{
+    (void)state;
+    nxm_foreign_begin();
+    enum nxm_mode mode = nxm_enter(NULL, true);
+    nxm_leave(mode);
+    nxm_foreign_end();
+    assert_int_equal(mode, NXM_MODE_NESTED);
+}
+
+static void a_call_from_the_plugins_code_is_the_plugins(void **state)
+{
+    void *code = nxm_module_symbol(nxm_plugin(), NXMEM_SYMBOL_NEGOTIATE);
+    (void)state;
+    assert_non_null(code);
+    assert_int_equal(nxm_enter(code, true), NXM_MODE_NESTED);
+}
+
+static void the_plugin_is_not_taken_from_under_a_thread_that_is_inside(void **state)
+{
+    (void)state;
+    nxm_door_count_in();
+    assert_null(nxm_plugin_take());
+    assert_non_null(nxm_plugin()); /* put back */
+    nxm_door_count_out();
+}
+
+static void a_served_call_is_inside_until_it_leaves(void **state)
+{
+    (void)state;
+    enum nxm_mode mode = nxm_enter(NULL, false);
+    assert_int_equal(mode, NXM_MODE_SERVE);
+    assert_int_equal(nxm_door_wait(), 1);
+    nxm_leave(mode);
+    assert_int_equal(nxm_door_wait(), 0);
+}
+
+static void behind_a_closed_door_calls_are_late_and_the_plugins_its_own(void **state)
+{
+    void *code = nxm_module_symbol(nxm_plugin(), NXMEM_SYMBOL_NEGOTIATE);
+    (void)state;
+    nxm_door_close();
+    assert_int_equal(nxm_enter(NULL, true), NXM_MODE_LATE);
+    assert_int_equal(nxm_enter(code, true), NXM_MODE_NESTED);
+    assert_int_equal(nxm_door_wait(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_may_not_begin_begins_nothing),
+        cmocka_unit_test(of_eight_first_callers_all_are_served),
+        cmocka_unit_test(a_call_inside_a_foreign_call_is_the_plugins),
+        cmocka_unit_test(a_call_from_the_plugins_code_is_the_plugins),
+        cmocka_unit_test(the_plugin_is_not_taken_from_under_a_thread_that_is_inside),
+        cmocka_unit_test(a_served_call_is_inside_until_it_leaves),
+        cmocka_unit_test(behind_a_closed_door_calls_are_late_and_the_plugins_its_own),
+    };
+    fake_driver_reset();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
