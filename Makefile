@@ -417,7 +417,7 @@ test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder o
 demo: all $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: all $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
-	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs --leak $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
 	scripts/check

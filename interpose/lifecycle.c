@@ -1,15 +1,36 @@
 #include "lifecycle.h"
 
 #include "core/log.h"
+#include "core/text.h"
 #include "door.h"
 #include "exit.h"
 #include "lane.h"
 #include "process.h"
+#include "real.h"
 #include "scope.h"
 #include "thread.h"
 #include "turn.h"
 
 static struct nxm_turn first_use;
+
+/* Which of our rows this driver has; the others are never invented. */
+static void say_what_is_hooked(void)
+{
+    char missing[512];
+    struct nxm_text text;
+    unsigned have = 0, rows = 0;
+
+    nxm_text_init(&text, missing, sizeof missing);
+#define DRIVER(symbol, like, class_) \
+    rows++; \
+    if (nxm_real.symbol) \
+        have++; \
+    else \
+        nxm_text_printf(&text, " %s", #symbol);
+#include "cuda_api.def"
+    nxm_log(NXM_LOG_INFO, "%u of %u driver entry points hooked%s%s", have, rows, have < rows ? "; this driver lacks" : "",
+            missing);
+}
 
 static void start(void)
 {
@@ -19,6 +40,7 @@ static void start(void)
     nxm_process_load_plugin();
     nxm_exit_register(); /* after the plugin, so that X1 runs before the plugin's own exit handlers */
     nxm_log(NXM_LOG_INFO, "version %s, plugin %s", NXM_VERSION, nxm_plugin() ? nxm_plugin_path() : "none");
+    say_what_is_hooked();
 }
 
 static bool begin_once(void)

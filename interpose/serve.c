@@ -88,6 +88,8 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
     }
     if (result != CUDA_SUCCESS || *ret_address == 0)
         return result;
+    nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the driver", nxm_api_names[api], (unsigned long long)bytes,
+            (unsigned long long)*ret_address);
     fill_block(&block, order, bytes, class_, api);
     block.address = *ret_address;
     block.tag = tag;
@@ -151,10 +153,14 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
         }
     }
     CUresult answer = nxm_cuda_status(result, &error);
-    if (result == NXM_OK)
+    if (result == NXM_OK) {
         *ret_address = block.address;
-    else if (result != NXM_ENOMEM)
-        nxm_log(NXM_LOG_WARNING, "%s of %llu bytes failed: %s", nxm_api_names[api], (unsigned long long)bytes, error.text);
+        nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the plugin", nxm_api_names[api], (unsigned long long)bytes,
+                (unsigned long long)block.address);
+    } else {
+        nxm_log(result == NXM_ENOMEM ? NXM_LOG_INFO : NXM_LOG_WARNING, "%s of %llu bytes failed: %s", nxm_api_names[api],
+                (unsigned long long)bytes, error.text);
+    }
     return answer;
 }
 
@@ -228,6 +234,8 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
     else
         result = free_through_lane(&block, order, call, argument);
     nxm_scope_leave(scope);
+    nxm_log(NXM_LOG_DEBUG, "free of 0x%llx, %llu bytes of the plugin: %d", (unsigned long long)address,
+            (unsigned long long)block.bytes, (int)result);
     return result;
 }
 
