@@ -24,7 +24,17 @@ CUDA_HOME ?= $(patsubst %/include,%,$(CUDA_INCLUDE))
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -DNXM_VERSION='"$(VERSION)"' -I. -Iinclude $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC -fvisibility=hidden -fno-common $(WARN) $(CFLAGS) $(SANFLAGS)
-COMPILE = @mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(EXTRA) -c $< -o $@
+SAY = $(if $(V),:,echo "  $(1) $@")
+COMPILE = @mkdir -p $(@D) && $(call SAY,CC  ) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(EXTRA) -c $< -o $@
+
+# Another compiler or other flags than last time: what they built is not this build's.
+built_with := $(strip $(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(SANFLAGS))
+ifneq ($(filter-out clean help uninstall setup,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(strip $(file < $(BUILD)/.built-with)),$(built_with))
+$(shell mkdir -p $(BUILD) && cd $(BUILD) && rm -rf core interpose plugins scripts lib bin apps tests sim)
+$(file > $(BUILD)/.built-with,$(built_with))
+endif
+endif
 
 # --- the shim: core and interpose --------------------------------------------------------------------
 CORE_O := $(patsubst %.c,$(BUILD)/%.o,$(wildcard core/*.c))
@@ -44,7 +54,7 @@ $(BUILD)/interpose/%.o: interpose/%.S
 $(BUILD)/interpose/route.o $(BUILD)/interpose/route_%.o: EXTRA = -isystem $(CUDA_INCLUDE) -fno-builtin -fno-stack-protector -fno-sanitize=all
 
 $(SHIM): $(CORE_O) $(INTERPOSE_O) interpose/exports.map
-	@mkdir -p $(@D)
+	@mkdir -p $(@D) && $(call SAY,LINK)
 	$(CC) -shared $(SANFLAGS) $(LDFLAGS) -Wl,-soname,libnxmem_preload.so -Wl,--version-script=interpose/exports.map \
 	  -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed -o $@ $(CORE_O) $(INTERPOSE_O)
 

@@ -61,6 +61,19 @@ static void stays_native(int device, const char *what, const char *why)
     nxm_log(again ? NXM_LOG_DEBUG : NXM_LOG_WARNING, "device %d stays native: %s%s", device, what, why);
 }
 
+/* A plugin for other devices has nothing to say of this one; a plugin for none at all is not what was asked for. */
+static bool serves_devices(const struct nxm_module *module)
+{
+    struct nxm_mechanism mechanism;
+
+    for (size_t i = 0; i < nxm_module_mechanism_count(module); i++) {
+        nxm_module_mechanism(module, i, &mechanism);
+        if (mechanism.device.tier == NXMEM_TIER_DEVICE)
+            return true;
+    }
+    return false;
+}
+
 static void open_scope(struct nxm_scope *scope)
 {
     struct nxm_module *module = nxm_plugin();
@@ -72,7 +85,7 @@ static void open_scope(struct nxm_scope *scope)
     size_t mechanism = 0;
 
     if (nxm_module_find_mechanism(module, nxm_options()->mechanism, device, &mechanism, &error) != NXM_OK) {
-        scope->unserved = nxm_options()->mechanism[0] == '\0';
+        scope->unserved = nxm_options()->mechanism[0] == '\0' && serves_devices(module);
         stays_native(scope->device, "", error.text);
         return;
     }

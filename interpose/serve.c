@@ -177,6 +177,23 @@ static CUresult free_native(struct nxm_blocks *memory, const struct nxm_block *b
     return result;
 }
 
+/* No block starts there. The driver judges, and what it says is noted: it takes back what we never saw (allocated by a route
+ * that is not ours), or it refuses what is freed already, was never allocated, or lies inside a block. */
+static CUresult free_unknown(struct nxm_blocks *memory, CUdeviceptr address, nxm_native_free call, void *argument)
+{
+    struct nxm_block around;
+
+    if (nxm_owned_contains(address))
+        return nxm_tally_misuse("the plugin's own memory, not a block", address);
+    CUresult result = call(argument);
+    if (result == CUDA_SUCCESS)
+        nxm_tally_add(NXM_AMOUNT_UNKNOWN_FREES, 0);
+    else if (result == CUDA_ERROR_INVALID_VALUE)
+        nxm_tally_misuse(nxm_blocks_containing(memory, address, &around) == NXM_OK ? "inside a block" : "not allocated",
+                         address);
+    return result;
+}
+
 /* The mechanism may do what the driver would: it gets the release with its order. */
 static CUresult free_through_companion(struct nxm_scope *scope, const struct nxm_block *block, const struct nxm_order *order)
 {
@@ -219,8 +236,7 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
 
     nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
     if (nxm_blocks_find(memory, address, &block) != NXM_OK)
-        return nxm_owned_contains(address) ? nxm_tally_misuse("the plugin's own memory, not a block", address)
-                                           : call(argument);
+        return free_unknown(memory, address, call, argument);
     if (!block.allocator)
         return free_native(memory, &block, call, argument);
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;

@@ -33,6 +33,7 @@ void nxm_summary_fill(struct nxm_report *ret_report)
     ret_report->reclaimed_by_reset = nxm_tally_amount(NXM_AMOUNT_RECLAIMED_BY_RESET);
     ret_report->freed_during_exit = nxm_tally_amount(NXM_AMOUNT_FREED_DURING_EXIT);
     ret_report->freed_out_of_sight = nxm_tally_amount(NXM_AMOUNT_OUT_OF_SIGHT);
+    ret_report->unknown_frees = nxm_tally_amount(NXM_AMOUNT_UNKNOWN_FREES);
     ret_report->misuse = nxm_tally(NXM_COUNT_MISUSE);
     nxm_scope_totals(&totals);
     ret_report->views = totals.views;

@@ -18,6 +18,7 @@ enum nxm_count {
 enum nxm_amount_kind {
     NXM_AMOUNT_RECLAIMED_BY_RESET,
     NXM_AMOUNT_FREED_DURING_EXIT,
+    NXM_AMOUNT_UNKNOWN_FREES, /* the driver freed what we never saw allocated; bytes are not known */
     NXM_AMOUNT_OUT_OF_SIGHT, /* the owner handed the address out again: freed by a route we do not see */
     NXM_AMOUNTS
 };

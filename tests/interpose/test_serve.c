@@ -66,9 +66,15 @@ static void a_block_of_the_plugin_never_reaches_the_driver(void **state)
 static void an_address_nobody_here_knows_is_the_drivers_to_judge(void **state)
 {
     (void)state;
+    uint64_t misuse = nxm_tally(NXM_COUNT_MISUSE), unknown = nxm_tally_amount(NXM_AMOUNT_UNKNOWN_FREES).blocks;
     native_result = CUDA_ERROR_INVALID_VALUE;
     assert_int_equal(nxm_serve_free(0xABCD00, &order, native_free, NULL), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(native_calls, 1);
+    assert_int_equal(nxm_tally(NXM_COUNT_MISUSE), misuse + 1);
+    native_result = CUDA_SUCCESS;
+    assert_int_equal(nxm_serve_free(0xABCD00, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(nxm_tally(NXM_COUNT_MISUSE), misuse + 1);
+    assert_int_equal(nxm_tally_amount(NXM_AMOUNT_UNKNOWN_FREES).blocks, unknown + 1);
 }
 
 static void a_plugins_own_range_is_refused_and_never_forwarded(void **state)
