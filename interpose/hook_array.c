@@ -42,7 +42,7 @@ CUresult hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE) {
         CUDA_ARRAY3D_DESCRIPTOR d = { .Width = descriptor->Width, .Height = descriptor->Height,
                                       .Format = descriptor->Format, .NumChannels = descriptor->NumChannels };
-        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuArrayCreate_v2),
+        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuArrayCreate_v2, 0),
                     (uint64_t)(uintptr_t)*array, array_bytes(&d));
     }
     nxm_leave(mode);
@@ -56,7 +56,7 @@ CUresult hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *
     CUresult result = nxm_real.cuArray3DCreate_v2(array, descriptor);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuArray3DCreate_v2),
+        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuArray3DCreate_v2, 0),
                     (uint64_t)(uintptr_t)*array, array_bytes(descriptor));
     nxm_leave(mode);
     return result;
@@ -77,7 +77,7 @@ CUresult hook_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D
             level.Height /= 2;
             level.Depth /= 2;
         }
-        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuMipmappedArrayCreate),
+        nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuMipmappedArrayCreate, 0),
                     (uint64_t)(uintptr_t)*array, bytes);
     }
     nxm_leave(mode);
@@ -94,7 +94,7 @@ CUresult hook_cuArrayDestroy(CUarray array)
     NXM_NEEDS(cuArrayDestroy);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    nxm_label_take(NXM_API_cuArrayDestroy);
+    nxm_label_take(NXM_API_cuArrayDestroy, 0);
     CUresult result = nxm_observe_free(mode, NXM_TABLE_ARRAYS, (uint64_t)(uintptr_t)array, real_destroy, array);
     nxm_leave(mode);
     return result;
@@ -110,7 +110,7 @@ CUresult hook_cuMipmappedArrayDestroy(CUmipmappedArray array)
     NXM_NEEDS(cuMipmappedArrayDestroy);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    nxm_label_take(NXM_API_cuMipmappedArrayDestroy);
+    nxm_label_take(NXM_API_cuMipmappedArrayDestroy, 0);
     CUresult result =
         nxm_observe_free(mode, NXM_TABLE_ARRAYS, (uint64_t)(uintptr_t)array, real_destroy_mipmapped, array);
     nxm_leave(mode);

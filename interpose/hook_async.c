@@ -70,7 +70,7 @@ static CUresult allocate(struct call *c, enum nxm_api own, const void *caller, C
     CUresult result;
 
     if (mode == NXM_MODE_SERVE)
-        result = serve_alloc(c, nxm_label_take(own), ret_address);
+        result = serve_alloc(c, nxm_label_take(own, c->bytes), ret_address);
     else
         result = real_alloc(c, ret_address);
     if (mode == NXM_MODE_NESTED)
@@ -126,7 +126,7 @@ static CUresult release(struct call *c, enum nxm_api own, const void *caller)
     CUresult result;
 
     if (mode == NXM_MODE_SERVE) {
-        nxm_label_take(own);
+        nxm_label_take(own, 0);
         result = serve_free(c);
     } else if (mode == NXM_MODE_NESTED) {
         uint64_t taken = nxm_owned_take(c->address);

@@ -18,7 +18,7 @@ static CUresult real_alloc(void *bytes, CUdeviceptr *ret_address)
 
 static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
 {
-    enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2);
+    enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
     struct nxm_order order;
     bool refuse = false;
 
@@ -64,7 +64,7 @@ static CUresult serve_free(CUdeviceptr address)
 {
     struct nxm_order order;
 
-    nxm_label_take(NXM_API_cuMemFree_v2);
+    nxm_label_take(NXM_API_cuMemFree_v2, 0);
     if (address == 0)
         return real_free(&address);
     /* A free needs no current context: the owner is found from the pointer. */
@@ -111,7 +111,7 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
     CUresult result = nxm_real.cuMemAllocPitch_v2(address, pitch, width, height, element);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_NATIVE, nxm_label_take(NXM_API_cuMemAllocPitch_v2), *address,
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_NATIVE, nxm_label_take(NXM_API_cuMemAllocPitch_v2, 0), *address,
                     (uint64_t)*pitch * height);
     else if (mode == NXM_MODE_NESTED)
         nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, result == CUDA_SUCCESS ? *pitch * height : 0);
@@ -126,7 +126,7 @@ CUresult hook_cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned fla
     CUresult result = nxm_real.cuMemAllocManaged(address, bytes, flags);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_MANAGED, nxm_label_take(NXM_API_cuMemAllocManaged), *address, bytes);
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_MANAGED, nxm_label_take(NXM_API_cuMemAllocManaged, bytes), *address, bytes);
     else if (mode == NXM_MODE_NESTED)
         nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, bytes);
     nxm_leave(mode);

@@ -9,7 +9,7 @@ CUresult hook_cuMemAllocHost_v2(void **pointer, size_t bytes)
     CUresult result = nxm_real.cuMemAllocHost_v2(pointer, bytes);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_PINNED, nxm_label_take(NXM_API_cuMemAllocHost_v2),
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_PINNED, nxm_label_take(NXM_API_cuMemAllocHost_v2, bytes),
                     (uint64_t)(uintptr_t)*pointer, bytes);
     nxm_leave(mode);
     return result;
@@ -22,7 +22,7 @@ CUresult hook_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
     CUresult result = nxm_real.cuMemHostAlloc(pointer, bytes, flags);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_PINNED, nxm_label_take(NXM_API_cuMemHostAlloc),
+        nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_PINNED, nxm_label_take(NXM_API_cuMemHostAlloc, bytes),
                     (uint64_t)(uintptr_t)*pointer, bytes);
     nxm_leave(mode);
     return result;
@@ -38,7 +38,7 @@ CUresult hook_cuMemFreeHost(void *pointer)
     NXM_NEEDS(cuMemFreeHost);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    nxm_label_take(NXM_API_cuMemFreeHost);
+    nxm_label_take(NXM_API_cuMemFreeHost, 0);
     CUresult result =
         nxm_observe_free(mode, NXM_TABLE_MEMORY, (uint64_t)(uintptr_t)pointer, real_free_host, pointer);
     nxm_leave(mode);
@@ -52,7 +52,7 @@ CUresult hook_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
     CUresult result = nxm_real.cuMemHostRegister_v2(pointer, bytes, flags);
 
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_REGISTERED, NXM_CLASS_REGISTERED, nxm_label_take(NXM_API_cuMemHostRegister_v2),
+        nxm_observe(NXM_TABLE_REGISTERED, NXM_CLASS_REGISTERED, nxm_label_take(NXM_API_cuMemHostRegister_v2, bytes),
                     (uint64_t)(uintptr_t)pointer, bytes);
     nxm_leave(mode);
     return result;
@@ -68,7 +68,7 @@ CUresult hook_cuMemHostUnregister(void *pointer)
     NXM_NEEDS(cuMemHostUnregister);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    nxm_label_take(NXM_API_cuMemHostUnregister);
+    nxm_label_take(NXM_API_cuMemHostUnregister, 0);
     CUresult result =
         nxm_observe_free(mode, NXM_TABLE_REGISTERED, (uint64_t)(uintptr_t)pointer, real_unregister, pointer);
     nxm_leave(mode);

@@ -56,7 +56,7 @@ CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
             opens = open.id ? open.tag + 1 : 1;
         }
         struct nxm_block block = { .address = *address, .class_ = NXM_CLASS_IMPORTED, .device = -1, .tag = opens,
-                                   .api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2) };
+                                   .api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2, 0) };
         nxm_record(nxm_table(NXM_TABLE_IMPORTED), &block);
     }
     nxm_leave(mode);

@@ -11,9 +11,9 @@
 #define REAL(symbol) __typeof__(hook_##symbol) *real
 
 /* The real call inside its label; *ret_unseen: it succeeded and no driver hook fired. */
-#define LABELLED(api, call, ret_unseen)                                 \
+#define LABELLED(api, bytes, call, ret_unseen)                          \
     __extension__({                                                     \
-        struct nxm_label saved_ = nxm_label_push(api);                  \
+        struct nxm_label saved_ = nxm_label_push(api, bytes);           \
         cudaError_t result_ = (call);                                   \
         bool fired_ = nxm_label_pop(saved_);                            \
         *(ret_unseen) = !fired_ && result_ == cudaSuccess;              \
@@ -30,7 +30,7 @@ static void observe(enum nxm_api api, const void *pointer, uint64_t bytes, enum 
 static cudaError_t allocate(enum nxm_api api, REAL(cudaMalloc), void **pointer, size_t size)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_NATIVE);
     return result;
 }
@@ -39,7 +39,7 @@ static cudaError_t allocate_async(enum nxm_api api, REAL(cudaMallocAsync), void 
                                   cudaStream_t stream)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size, stream), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size, stream), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_NATIVE);
     return result;
 }
@@ -48,7 +48,7 @@ static cudaError_t allocate_from_pool(enum nxm_api api, REAL(cudaMallocFromPoolA
                                       cudaMemPool_t pool, cudaStream_t stream)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size, pool, stream), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size, pool, stream), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_POOL);
     return result;
 }
@@ -57,7 +57,7 @@ static cudaError_t allocate_pitch(enum nxm_api api, REAL(cudaMallocPitch), void 
                                   size_t width, size_t height)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, pitch, width, height), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(pointer, pitch, width, height), &unseen);
     if (unseen && pointer && pitch) observe(api, *pointer, (uint64_t)*pitch * height, NXM_CLASS_NATIVE);
     return result;
 }
@@ -66,7 +66,7 @@ static cudaError_t allocate_3d(enum nxm_api api, REAL(cudaMalloc3D), struct cuda
                                struct cudaExtent extent)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pitched, extent), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(pitched, extent), &unseen);
     if (unseen && pitched)
         observe(api, pitched->ptr, (uint64_t)pitched->pitch * extent.height * extent.depth, NXM_CLASS_NATIVE);
     return result;
@@ -76,7 +76,7 @@ static cudaError_t allocate_managed(enum nxm_api api, REAL(cudaMallocManaged), v
                                     unsigned flags)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size, flags), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size, flags), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_MANAGED);
     return result;
 }
@@ -85,7 +85,7 @@ static cudaError_t allocate_managed(enum nxm_api api, REAL(cudaMallocManaged), v
 static cudaError_t release(enum nxm_api api, REAL(cudaFree), void *pointer)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(pointer), &unseen);
     if (unseen && pointer) nxm_observe_runtime_free((uint64_t)(uintptr_t)pointer);
     return result;
 }
@@ -93,7 +93,7 @@ static cudaError_t release(enum nxm_api api, REAL(cudaFree), void *pointer)
 static cudaError_t release_async(enum nxm_api api, REAL(cudaFreeAsync), void *pointer, cudaStream_t stream)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, stream), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(pointer, stream), &unseen);
     if (unseen && pointer) nxm_observe_runtime_free((uint64_t)(uintptr_t)pointer);
     return result;
 }
@@ -103,7 +103,7 @@ static cudaError_t release_async(enum nxm_api api, REAL(cudaFreeAsync), void *po
 static cudaError_t allocate_host(enum nxm_api api, REAL(cudaMallocHost), void **pointer, size_t size)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_PINNED);
     return result;
 }
@@ -112,7 +112,7 @@ static cudaError_t allocate_host_flags(enum nxm_api api, REAL(cudaHostAlloc), vo
                                        unsigned flags)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size, flags), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size, flags), &unseen);
     if (unseen && pointer) observe(api, *pointer, size, NXM_CLASS_PINNED);
     return result;
 }
@@ -121,7 +121,7 @@ static cudaError_t register_host(enum nxm_api api, REAL(cudaHostRegister), void 
                                  unsigned flags)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(pointer, size, flags), &unseen);
+    cudaError_t result = LABELLED(api, size, real(pointer, size, flags), &unseen);
     if (unseen) observe(api, pointer, size, NXM_CLASS_REGISTERED);
     return result;
 }
@@ -140,7 +140,7 @@ static cudaError_t allocate_array(enum nxm_api api, REAL(cudaMallocArray), cudaA
                                   unsigned flags)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(array, desc, width, height, flags), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(array, desc, width, height, flags), &unseen);
     if (unseen && array && desc) observe(api, *array, array_bytes(desc, width, height, 0), NXM_CLASS_ARRAY);
     return result;
 }
@@ -150,7 +150,7 @@ static cudaError_t allocate_array_3d(enum nxm_api api, REAL(cudaMalloc3DArray), 
                                      unsigned flags)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(array, desc, extent, flags), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(array, desc, extent, flags), &unseen);
     if (unseen && array && desc)
         observe(api, *array, array_bytes(desc, extent.width, extent.height, extent.depth), NXM_CLASS_ARRAY);
     return result;
@@ -159,7 +159,7 @@ static cudaError_t allocate_array_3d(enum nxm_api api, REAL(cudaMalloc3DArray), 
 static cudaError_t release_array(enum nxm_api api, REAL(cudaFreeArray), cudaArray_t array)
 {
     bool unseen;
-    cudaError_t result = LABELLED(api, real(array), &unseen);
+    cudaError_t result = LABELLED(api, 0, real(array), &unseen);
     if (unseen && array) nxm_observe_runtime_free((uint64_t)(uintptr_t)array);
     return result;
 }

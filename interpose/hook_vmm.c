@@ -12,7 +12,7 @@ CUresult hook_cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t ali
     CUresult result = nxm_real.cuMemAddressReserve(address, bytes, align, hint, flags);
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_observe(NXM_TABLE_RESERVED, NXM_CLASS_VMM_RESERVED, nxm_label_take(NXM_API_cuMemAddressReserve), *address,
+        nxm_observe(NXM_TABLE_RESERVED, NXM_CLASS_VMM_RESERVED, nxm_label_take(NXM_API_cuMemAddressReserve, bytes), *address,
                     bytes);
     else if (mode == NXM_MODE_NESTED)
         nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, bytes);
@@ -58,7 +58,7 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, co
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS) {
         bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-        nxm_vmm_created(*handle, bytes, on_device ? properties->location.id : -1, nxm_label_take(NXM_API_cuMemCreate));
+        nxm_vmm_created(*handle, bytes, on_device ? properties->location.id : -1, nxm_label_take(NXM_API_cuMemCreate, bytes));
     }
     nxm_leave(mode);
     return result;
@@ -72,7 +72,7 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
     CUresult result = nxm_real.cuMemImportFromShareableHandle(handle, shared, type);
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_vmm_imported(*handle, nxm_label_take(NXM_API_cuMemImportFromShareableHandle));
+        nxm_vmm_imported(*handle, nxm_label_take(NXM_API_cuMemImportFromShareableHandle, 0));
     nxm_leave(mode);
     return result;
 }
@@ -110,7 +110,7 @@ CUresult hook_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGe
     CUresult result = nxm_real.cuMemMap(address, bytes, offset, handle, flags);
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_vmm_mapped(address, bytes, handle, nxm_label_take(NXM_API_cuMemMap));
+        nxm_vmm_mapped(address, bytes, handle, nxm_label_take(NXM_API_cuMemMap, bytes));
     nxm_leave(mode);
     return result;
 }

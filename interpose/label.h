@@ -21,13 +21,15 @@ extern const char *const nxm_api_names[NXM_API_COUNT];
 struct nxm_label {
     uint16_t api;  /* enum nxm_api; 0 none */
     bool fired;    /* a driver hook took or saw it */
+    uint64_t bytes; /* what the runtime function was asked for; 0: any size is its own */
 };
 
 /* Runtime hooks bracket the real call with these; nested brackets keep the outermost name. */
-struct nxm_label nxm_label_push(enum nxm_api api); /* returns what to restore */
+struct nxm_label nxm_label_push(enum nxm_api api, uint64_t bytes); /* returns what to restore */
 bool nxm_label_pop(struct nxm_label saved);        /* whether a driver hook fired inside */
 
-/* A driver hook asks which name to record: the label's, marking it fired, else its own. */
-enum nxm_api nxm_label_take(enum nxm_api own);
+/* A driver hook asks which name to record: the label's, marking it fired, else its own. An allocation names its size: one of
+ * another size is the runtime's own affair (what it allocates when it starts, say) and keeps the driver's name. */
+enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes);
 
 #endif

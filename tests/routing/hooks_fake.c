@@ -82,7 +82,7 @@ void *nxm_fake_enter(unsigned api)
     void *real = NULL;
     if (nxm_real_ready()) memcpy(&real, (const char *)&nxm_real + (api - 1) * sizeof real, sizeof real);
     __atomic_fetch_add(&hooked[api], 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&labelled[nxm_label_take((enum nxm_api)api)], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&labelled[nxm_label_take((enum nxm_api)api, 0)], 1, __ATOMIC_RELAXED);
     return real;
 }
 
