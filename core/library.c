@@ -60,56 +60,59 @@ static const char *header_fault(const Elf64_Ehdr *header)
     return NULL;
 }
 
+/* Read one at a time: this may run on a small stack, inside the program's first allocation. */
+static bool read_segment(int fd, const Elf64_Ehdr *header, size_t index, Elf64_Phdr *ret_segment)
+{
+    return header->e_phoff <= INT64_MAX &&
+           read_at(fd, ret_segment, sizeof *ret_segment, header->e_phoff + index * sizeof *ret_segment);
+}
+
 /* What the loader takes on trust. A segment that ends behind the file is mapped all the same, and touching it is a
  * SIGBUS; one segment may be mapped over another. */
-static const char *load_fault(const Elf64_Phdr *segments, size_t count, uint64_t file_size)
+static const char *load_fault(const Elf64_Phdr *segment, uint64_t file_size, uint64_t *mapped_end)
 {
-    uint64_t mapped_end = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const Elf64_Phdr *segment = &segments[i];
-        uint64_t end;
-
-        if (segment->p_type != PT_LOAD)
-            continue;
-        if (segment->p_offset > file_size || segment->p_filesz > file_size - segment->p_offset)
-            return TRUNCATED;
-        if (segment->p_memsz < segment->p_filesz || segment->p_vaddr < mapped_end ||
-            __builtin_add_overflow(segment->p_vaddr, segment->p_memsz, &end))
-            return DAMAGED;
-        mapped_end = end;
-    }
+    if (segment->p_offset > file_size || segment->p_filesz > file_size - segment->p_offset)
+        return TRUNCATED;
+    if (segment->p_memsz < segment->p_filesz || segment->p_vaddr < *mapped_end ||
+        __builtin_add_overflow(segment->p_vaddr, segment->p_memsz, mapped_end))
+        return DAMAGED;
     return NULL;
 }
 
-static bool is_loaded(const Elf64_Phdr *segments, size_t count, const Elf64_Phdr *inner)
+static bool covers(const Elf64_Phdr *outer, const Elf64_Phdr *inner)
 {
-    for (size_t i = 0; i < count; i++) {
-        const Elf64_Phdr *outer = &segments[i];
+    return outer->p_type == PT_LOAD && inner->p_vaddr >= outer->p_vaddr &&
+           inner->p_vaddr - outer->p_vaddr <= outer->p_filesz &&
+           inner->p_filesz <= outer->p_filesz - (inner->p_vaddr - outer->p_vaddr);
+}
 
-        if (outer->p_type == PT_LOAD && inner->p_vaddr >= outer->p_vaddr &&
-            inner->p_vaddr - outer->p_vaddr <= outer->p_filesz &&
-            inner->p_filesz <= outer->p_filesz - (inner->p_vaddr - outer->p_vaddr))
+static bool is_loaded(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *inner)
+{
+    Elf64_Phdr outer;
+
+    for (size_t i = 0; i < header->e_phnum; i++) {
+        if (read_segment(fd, header, i, &outer) && covers(&outer, inner))
             return true;
     }
     return false;
 }
 
-/* The loader reads its instructions wherever the dynamic segment says that they are. */
 static const char *segment_fault(int fd, const Elf64_Ehdr *header, uint64_t file_size)
 {
-    Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
-    size_t count = header->e_phnum, dynamic = count;
-    const char *fault;
+    Elf64_Phdr segment, dynamic = { .p_type = PT_NULL };
+    uint64_t mapped_end = 0;
+    const char *fault = NULL;
 
-    if (!read_at(fd, segments, count * sizeof *segments, header->e_phoff))
-        return TRUNCATED;
-    fault = load_fault(segments, count, file_size);
-    for (size_t i = 0; fault == NULL && i < count; i++) {
-        if (segments[i].p_type == PT_DYNAMIC)
-            dynamic = i;
+    for (size_t i = 0; fault == NULL && i < header->e_phnum; i++) {
+        if (!read_segment(fd, header, i, &segment))
+            return TRUNCATED;
+        if (segment.p_type == PT_LOAD)
+            fault = load_fault(&segment, file_size, &mapped_end);
+        else if (segment.p_type == PT_DYNAMIC)
+            dynamic = segment;
     }
-    if (fault == NULL && (dynamic == count || !is_loaded(segments, count, &segments[dynamic])))
+    /* The loader reads its instructions wherever the dynamic segment says that they are. */
+    if (fault == NULL && (dynamic.p_type == PT_NULL || !is_loaded(fd, header, &dynamic)))
         fault = DAMAGED;
     return fault;
 }
@@ -213,14 +216,14 @@ static void find_extent(struct nxm_library *library)
     dl_iterate_phdr(measure, &extent);
 }
 
-/* A name without a slash would be searched for; the caller named a file. */
-static int spell_out(const char *path, char *ret_path, size_t capacity, struct nxm_error *ret_error)
+/* A name without a slash would be searched for; the caller named a file. A longer one than fits names none. */
+static int spell_out(const char *name, char *ret_path, size_t capacity, struct nxm_error *ret_error)
 {
     struct nxm_text text;
 
     nxm_text_init(&text, ret_path, capacity);
-    nxm_text_printf(&text, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
-    return strlen(path) + 3 <= capacity ? NXM_OK : unusable(ret_error, path, "the path is too long");
+    nxm_text_printf(&text, "./%s", name);
+    return strlen(name) + 3 <= capacity ? NXM_OK : unusable(ret_error, name, open_fault(ENAMETOOLONG));
 }
 
 /* The loader names the file that it is about, which may be one that the plugin needs. */
@@ -243,17 +246,21 @@ static int refused_by_loader(struct nxm_error *ret_error, const char *path)
 int nxm_library_open(const char *path, struct nxm_library *ret_library, struct nxm_error *ret_error)
 {
     struct nxm_library library;
-    char spelt[PATH_MAX];
-    int result = spell_out(path, spelt, sizeof spelt, ret_error);
+    char spelt[NAME_MAX + 3];
+    int result = NXM_OK;
 
+    if (strchr(path, '/') == NULL) {
+        result = spell_out(path, spelt, sizeof spelt, ret_error);
+        path = spelt;
+    }
     if (result == NXM_OK)
-        result = check_file(spelt, ret_error);
+        result = check_file(path, ret_error);
     if (result != NXM_OK)
         return result;
     nxm_lock_assert_none();
-    library.handle = dlopen(spelt, RTLD_LAZY | RTLD_LOCAL);
+    library.handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (library.handle == NULL)
-        return refused_by_loader(ret_error, spelt);
+        return refused_by_loader(ret_error, path);
     find_extent(&library);
     *ret_library = library;
     return NXM_OK;

@@ -146,11 +146,19 @@ static void the_cause_is_seen_behind_a_long_path(void **state)
         path[i] = i % 100 == 0 ? '/' : 'd';
     path[3000] = '\0';
     refused(path, "no such file");
-    path[3000] = 'd';
-    path[sizeof path - 1] = '\0';
+    memset(path + 1, 'd', NAME_MAX + 1);
     refused(path, "too long");
-    memset(path + 1, 'd', 300);
-    refused(path, "too long");
+}
+
+static void a_name_without_a_slash_is_a_file_of_this_folder(void **state)
+{
+    char name[NAME_MAX + 2];
+
+    (void)state;
+    refused("libc.so.6", "no such file");
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    refused(name, "too long");
 }
 
 static void a_long_name_is_cut_and_still_told_what_to_do(void **state)
@@ -206,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_segment_that_wraps_or_is_smaller_than_its_bytes_is_damage),
         cmocka_unit_test(a_dynamic_segment_that_is_not_loaded_or_not_there_is_damage),
         cmocka_unit_test(the_cause_is_seen_behind_a_long_path),
+        cmocka_unit_test(a_name_without_a_slash_is_a_file_of_this_folder),
         cmocka_unit_test(a_long_name_is_cut_and_still_told_what_to_do),
         cmocka_unit_test(a_lack_of_descriptors_is_not_blamed_on_the_path),
         cmocka_unit_test(what_the_loader_refuses_names_the_file_once),
