@@ -4,15 +4,6 @@
 
 #include "text.h"
 
-/* A line is one line, whatever a plugin's message contains. */
-static void flatten(char *s)
-{
-    for (; *s != '\0'; s++) {
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            *s = ' ';
-    }
-}
-
 int nxm_error_set(struct nxm_error *ret_error, enum nxm_result code, uint32_t status, const char *format, ...)
 {
     struct nxm_text text;
@@ -26,6 +17,6 @@ int nxm_error_set(struct nxm_error *ret_error, enum nxm_result code, uint32_t st
     va_start(arguments, format);
     nxm_text_vprintf(&text, format, arguments);
     va_end(arguments);
-    flatten(ret_error->text);
+    nxm_text_flatten(ret_error->text); /* as a line of a log must be */
     return code;
 }

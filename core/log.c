@@ -31,15 +31,6 @@ enum nxm_log_level nxm_log_level(void)
     return (enum nxm_log_level)atomic_load_explicit(&level_shown, memory_order_relaxed);
 }
 
-/* A line is one line, whatever a plugin's message contains. */
-static void flatten(char *s)
-{
-    for (; *s != '\0'; s++) {
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            *s = ' ';
-    }
-}
-
 static void show(const char *format, va_list arguments)
 {
     char line[LINE_MAX_BYTES];
@@ -50,7 +41,7 @@ static void show(const char *format, va_list arguments)
     nxm_text_init(&text, line, sizeof line - 1); /* the newline's place */
     nxm_text_printf(&text, "nxmem: ");
     nxm_text_vprintf(&text, format, arguments);
-    flatten(line);
+    nxm_text_flatten(line); /* a line is one line, whatever a plugin's message contains */
     line[text.length] = '\n';
     nxm_output_write(STDERR_FILENO, line, text.length + 1);
 }

@@ -8,6 +8,8 @@
 #include "error.h"
 #include "text.h"
 
+#define NAME_SHOWN 32
+
 static bool try_path(const char *directory, const char *below, const char *name, char *ret_path, size_t capacity)
 {
     struct nxm_text text;
@@ -15,6 +17,18 @@ static bool try_path(const char *directory, const char *below, const char *name,
     nxm_text_init(&text, ret_path, capacity);
     nxm_text_printf(&text, "%s/%s%s.so", directory, below, name);
     return text.length == strlen(directory) + 1 + strlen(below) + strlen(name) + 3 && access(ret_path, F_OK) == 0;
+}
+
+static int no_such_name(struct nxm_error *ret_error, const char *value, const char *directory)
+{
+    char name[NAME_SHOWN + sizeof "..."];
+    struct nxm_text text;
+
+    nxm_text_init(&text, name, sizeof name);
+    nxm_text_printf(&text, "%.*s%s", NAME_SHOWN, value, strlen(value) > NAME_SHOWN ? "..." : "");
+    return nxm_error_set(ret_error, NXM_EOPEN, 0,
+                         "no plugin named %s (give a path): looked for nxmem/%s.so, %s.so and plugins/%s.so in %s", name,
+                         name, name, name, directory);
 }
 
 int nxm_module_find_path(const char *value, const char *directory, char *ret_path, size_t capacity,
@@ -39,7 +53,5 @@ int nxm_module_find_path(const char *value, const char *directory, char *ret_pat
         nxm_text_printf(&text, "%s", path);
         return NXM_OK;
     }
-    return nxm_error_set(ret_error, NXM_EOPEN, 0,
-                         "no plugin named %s: looked for nxmem/%s.so, %s.so and plugins/%s.so in %s (give a path)",
-                         value, value, value, value, directory);
+    return no_such_name(ret_error, value, directory);
 }

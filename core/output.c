@@ -12,33 +12,37 @@
 
 #define FULL_PIPE_WAIT_MS 1000
 
-/* SIGPIPE held back around our writes. One that was pending before is the program's own and stays. */
-struct pipe_guard {
-    sigset_t before;
-    bool blocked; /* by us */
+/* What a write may raise: a pipe nobody reads, a file at RLIMIT_FSIZE. The default action of both ends the process. */
+static const int write_signals[] = { SIGPIPE, SIGXFSZ };
+#define WRITE_SIGNALS (sizeof write_signals / sizeof *write_signals)
+
+/* Those signals held back around our writes. One that was pending before is the program's own and stays. */
+struct signal_guard {
+    sigset_t before, ours;
+    bool blocked; /* `ours` are, by us */
 };
 
-static void guard_enter(struct pipe_guard *guard)
+static void guard_enter(struct signal_guard *guard)
 {
-    sigset_t pipe_only, pending;
+    sigset_t pending;
 
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
+    sigemptyset(&guard->ours);
     sigemptyset(&pending);
     sigpending(&pending);
-    guard->blocked = sigismember(&pending, SIGPIPE) == 0 && pthread_sigmask(SIG_BLOCK, &pipe_only, &guard->before) == 0;
+    for (size_t i = 0; i < WRITE_SIGNALS; i++) {
+        if (sigismember(&pending, write_signals[i]) == 0)
+            sigaddset(&guard->ours, write_signals[i]);
+    }
+    guard->blocked = pthread_sigmask(SIG_BLOCK, &guard->ours, &guard->before) == 0;
 }
 
-static void guard_leave(const struct pipe_guard *guard, bool raised)
+static void guard_leave(const struct signal_guard *guard, bool raised)
 {
     static const struct timespec now;
-    sigset_t pipe_only;
 
     if (!guard->blocked)
         return;
-    sigemptyset(&pipe_only);
-    sigaddset(&pipe_only, SIGPIPE);
-    while (raised && sigtimedwait(&pipe_only, NULL, &now) < 0 && errno == EINTR) {
+    while (raised && sigtimedwait(&guard->ours, NULL, &now) < 0 && errno == EINTR) {
     }
     pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
 }
@@ -74,11 +78,11 @@ static int write_all(int fd, const char *bytes, size_t count)
 int nxm_output_write(int fd, const char *bytes, size_t count)
 {
     int saved = errno, error;
-    struct pipe_guard guard;
+    struct signal_guard guard;
 
     guard_enter(&guard);
     error = write_all(fd, bytes, count);
-    guard_leave(&guard, error == EPIPE);
+    guard_leave(&guard, error == EPIPE || error == EFBIG);
     errno = saved;
     return error == 0 ? NXM_OK : NXM_EINVAL;
 }

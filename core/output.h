@@ -1,7 +1,7 @@
 /* Bytes to a descriptor that belongs to the program. Owns nothing; any thread; no locks.
  *
- * errno is preserved, and a closed pipe is an error like any other: the SIGPIPE that our write raises never
- * reaches the program, which would have lived without us.
+ * errno is preserved, and a closed pipe or a file that may not grow is an error like any other: the SIGPIPE or
+ * SIGXFSZ that our write raises never reaches the program, which would have lived without us.
  */
 #ifndef NXM_OUTPUT_H
 #define NXM_OUTPUT_H

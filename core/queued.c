@@ -48,15 +48,17 @@ void nxm_queued_init(struct nxm_queued *queued)
 
         *shard = (struct nxm_queued_shard){ .bucket_count = NXM_QUEUED_FIRST_BUCKETS };
         shard->buckets = shard->first_buckets;
+        shard->spare = &shard->first;
         nxm_lock_init(&shard->lock, NXM_RANK_ALLOCATOR);
     }
 }
 
-static void free_list(struct nxm_entry *entry)
+static void free_list(const struct nxm_queued_shard *shard, struct nxm_entry *entry)
 {
     for (struct nxm_entry *next; entry != NULL; entry = next) {
         next = entry->next;
-        nxm_mem_free(entry);
+        if (entry != &shard->first)
+            nxm_mem_free(entry);
     }
 }
 
@@ -66,8 +68,8 @@ void nxm_queued_clear(struct nxm_queued *queued)
         struct nxm_queued_shard *shard = &queued->shards[i];
 
         for (uint64_t bucket = 0; bucket < shard->bucket_count; bucket++)
-            free_list(shard->buckets[bucket]);
-        free_list(shard->spare);
+            free_list(shard, shard->buckets[bucket]);
+        free_list(shard, shard->spare);
         if (shard->buckets != shard->first_buckets)
             nxm_mem_free(shard->buckets);
         nxm_lock_clear(&shard->lock);

@@ -42,6 +42,7 @@ struct nxm_queued_shard {
     struct nxm_entry **buckets;
     uint64_t bucket_count, count;
     struct nxm_entry *spare;
+    struct nxm_entry first; /* the first spare: a release that is over by the end of its call never lacks memory */
     struct nxm_entry *first_buckets[NXM_QUEUED_FIRST_BUCKETS];
 };
 
@@ -54,7 +55,8 @@ enum nxm_settled { NXM_SETTLED_STAYS, NXM_SETTLED_WITHDRAWN, NXM_SETTLED_COMPLET
 void nxm_queued_init(struct nxm_queued *queued);
 void nxm_queued_clear(struct nxm_queued *queued); /* frees entries still in it */
 
-/* Memory for one entry, not yet findable; NULL when there is none. Once published no failure is left. */
+/* Memory for one entry, not yet findable; NULL when there is none, which needs another release of the same shard to be
+ * under way. Once published no failure is left. */
 struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block);
 void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry);
 void nxm_queued_recycle(struct nxm_queued *queued, struct nxm_entry *entry);

@@ -1,5 +1,8 @@
 #include "report.h"
 
+#include <unistd.h>
+
+#include "log.h"
 #include "report_format.h"
 #include "result.h"
 
@@ -67,6 +70,8 @@ int nxm_report_write(int fd, const struct nxm_report *report, enum nxm_report_fo
     else
         nxm_report_text(&page, report, &leaks);
     result = nxm_page_clear(&page);
+    if (result != NXM_OK && fd != STDERR_FILENO)
+        nxm_log(NXM_LOG_WARNING, "the report is lost or incomplete: it could not be written (is its disk full?)");
     if (result == NXM_OK && !leaks.grouped)
         result = NXM_ENOMEM;
     nxm_leaks_clear(&leaks);

@@ -51,7 +51,8 @@ bool nxm_report_empty(const struct nxm_report *report);
 /* Number of leaked blocks (classes with `leak`, live, not suppressed), what NXMEM_LEAK_EXIT_CODE looks at. */
 uint64_t nxm_report_leaks(const struct nxm_report *report);
 
-/* Writes to `fd`. 0 or NXM_ENOMEM (written, but not grouped) or NXM_EINVAL (write failed). */
+/* Writes to `fd`. 0 or NXM_ENOMEM (written, but not grouped) or NXM_EINVAL (write failed, which standard error
+ * is told unless it is what failed). */
 int nxm_report_write(int fd, const struct nxm_report *report, enum nxm_report_format format);
 
 #endif

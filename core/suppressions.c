@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -11,6 +12,7 @@
 
 #define FILE_MAX_BYTES (1u << 20)
 #define RULE_PREFIX "leak:"
+#define BAD_LINES_SHOWN 5u
 
 struct rule {
     const char *pattern; /* without its anchors; into the text */
@@ -87,7 +89,7 @@ static bool parse_line(const char *line, size_t length, struct rule *ret_rule)
     *ret_rule = (struct rule){ .pattern = line };
     if (length == 0 || *line == '#')
         return true;
-    if (length <= prefix || memcmp(line, RULE_PREFIX, prefix) != 0)
+    if (length <= prefix || memcmp(line, RULE_PREFIX, prefix) != 0 || memchr(line, '\0', length) != NULL)
         return false;
     line += prefix;
     length -= prefix;
@@ -101,41 +103,72 @@ static bool parse_line(const char *line, size_t length, struct rule *ret_rule)
     return length > 0;
 }
 
-static void parse(struct nxm_suppressions *suppressions, const char *path)
+/* A file of the wrong kind has thousands of bad lines. */
+static void warn_of_line(const char *path, unsigned number, unsigned bad, const char *line, size_t length)
 {
-    const char *line = suppressions->text;
-
-    for (unsigned number = 1; *line != '\0'; number++) {
-        size_t length = strcspn(line, "\n");
-        struct rule rule;
-
-        if (!parse_line(line, length, &rule))
-            nxm_log(NXM_LOG_WARNING, "%s:%u: \"%.*s\" is no suppression; expected leak:pattern", path, number,
-                    (int)(length < 80 ? length : 80), line);
-        else if (rule.length > 0)
-            suppressions->rules[suppressions->rule_count++] = rule;
-        line += length + (line[length] == '\n');
-    }
+    if (bad <= BAD_LINES_SHOWN)
+        nxm_log(NXM_LOG_WARNING, "%s:%u: \"%.*s\" is no suppression; expected leak:pattern", path, number,
+                (int)(length < 80 ? length : 80), line);
 }
 
-static ssize_t read_file(const char *path, char *ret_text, size_t capacity)
+static void parse(struct nxm_suppressions *suppressions, const char *path, size_t length)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t length = 0;
-    ssize_t got = -1;
+    const char *line = suppressions->text, *end = line + length;
+    unsigned bad = 0;
 
-    if (fd < 0)
-        return -1;
+    for (unsigned number = 1; line < end; number++) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        size_t line_length = (size_t)((newline != NULL ? newline : end) - line);
+        struct rule rule;
+
+        if (!parse_line(line, line_length, &rule))
+            warn_of_line(path, number, ++bad, line, line_length);
+        else if (rule.length > 0)
+            suppressions->rules[suppressions->rule_count++] = rule;
+        line += line_length + 1;
+    }
+    if (bad > BAD_LINES_SHOWN)
+        nxm_log(NXM_LOG_WARNING, "%s: %u more lines are no suppressions (is it the right file?)", path,
+                bad - BAD_LINES_SHOWN);
+}
+
+/* Why the file cannot be read; NULL when it was. */
+static const char *read_all(int fd, char *ret_text, size_t capacity, size_t *ret_length)
+{
+    size_t length = 0;
+
     while (length < capacity) {
-        got = read(fd, ret_text + length, capacity - length);
+        ssize_t got = read(fd, ret_text + length, capacity - length);
+
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
+        if (got < 0)
+            return strerror(errno);
+        if (got == 0)
             break;
         length += (size_t)got;
     }
+    *ret_length = length;
+    return length == capacity ? "the file is larger than 1 MiB" : NULL;
+}
+
+/* Files only: a pipe or a terminal would keep the program waiting. */
+static const char *read_file(const char *path, char *ret_text, size_t capacity, size_t *ret_length)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat facts;
+    const char *fault;
+
+    if (fd < 0)
+        return strerror(errno);
+    if (fstat(fd, &facts) != 0)
+        fault = strerror(errno);
+    else if (!S_ISREG(facts.st_mode))
+        fault = "not a regular file";
+    else
+        fault = read_all(fd, ret_text, capacity, ret_length);
     close(fd);
-    return got < 0 ? -1 : (ssize_t)length;
+    return fault;
 }
 
 /* Rules and text in one mapping that lives as long as the rules do. */
@@ -161,23 +194,23 @@ int nxm_suppressions_load(const char *path, struct nxm_suppressions **ret_suppre
     char *text = nxm_mem_map(FILE_MAX_BYTES + 1);
     struct nxm_suppressions *suppressions = NULL;
     int saved = errno, result = NXM_ENOMEM;
-    ssize_t length;
+    const char *fault;
+    size_t length = 0;
 
     if (text == NULL)
         return NXM_ENOMEM;
-    length = read_file(path, text, FILE_MAX_BYTES + 1);
-    if (length < 0 || length > (ssize_t)FILE_MAX_BYTES) {
-        nxm_log(NXM_LOG_WARNING, "suppressions in %s are ignored: %s", path,
-                length < 0 ? "the file cannot be read" : "the file is larger than 1 MiB");
+    fault = read_file(path, text, FILE_MAX_BYTES + 1, &length);
+    if (fault != NULL) {
+        nxm_log(NXM_LOG_WARNING, "suppressions in %s are ignored: %s", path, fault);
         result = NXM_EINVAL;
     } else {
-        suppressions = allocate(text, (size_t)length);
+        suppressions = allocate(text, length);
     }
     nxm_mem_unmap(text, FILE_MAX_BYTES + 1);
     errno = saved;
     if (suppressions == NULL)
         return result;
-    parse(suppressions, path);
+    parse(suppressions, path, length);
     *ret_suppressions = suppressions;
     return NXM_OK;
 }

@@ -13,8 +13,8 @@
 
 struct nxm_suppressions;
 
-/* Lines that are not understood warn with their number and are skipped. NXM_EINVAL: the file cannot be read
- * or is larger than a mebibyte, which warns too; NXM_ENOMEM. */
+/* Lines that are not understood warn with their number and are skipped. NXM_EINVAL: the file cannot be read,
+ * is no regular file or is larger than a mebibyte, which warns too; NXM_ENOMEM. */
 int nxm_suppressions_load(const char *path, struct nxm_suppressions **ret_suppressions);
 void nxm_suppressions_free(struct nxm_suppressions *suppressions); /* takes NULL */
 

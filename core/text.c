@@ -288,6 +288,23 @@ size_t nxm_text_utf8(const char *s, size_t length)
     return count;
 }
 
+void nxm_text_flatten(char *s)
+{
+    size_t left = strlen(s), taken;
+
+    for (; left > 0; s += taken, left -= taken) {
+        taken = nxm_text_utf8(s, left);
+        if (taken == 0) {
+            *s = '?';
+            taken = 1;
+        } else if (taken == 1 && ((unsigned char)*s < 0x20 || *s == 0x7f)) {
+            *s = ' ';
+        } else if (taken == 2 && (unsigned char)s[0] == 0xC2 && (unsigned char)s[1] < 0xA0) {
+            memset(s, ' ', taken); /* a control character of ISO 6429's upper half */
+        }
+    }
+}
+
 /* The short escape of a character, 0 when it has none. */
 static char short_escape(char c)
 {

@@ -30,6 +30,10 @@ void nxm_text_bytes(struct nxm_text *text, uint64_t bytes);
  * between characters. NULL appends nothing. */
 void nxm_text_json(struct nxm_text *text, const char *s);
 
+/* Makes of `s`, in place, one line that a terminal only shows: control characters become blanks, and bytes that are
+ * not UTF-8 become question marks. */
+void nxm_text_flatten(char *s);
+
 /* Length of the well-formed UTF-8 character at `s`, of which `length` bytes may be read; 0 when there is none. */
 size_t nxm_text_utf8(const char *s, size_t length);
 

@@ -1,10 +1,14 @@
 #include "plugin.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/module.h"
+#include "say.h"
 
 static const char *tier_name(uint32_t tier) {
     switch (tier) {
@@ -67,16 +71,45 @@ static void let_go(struct nxm_module *module) {
     if (nxm_module_unload(module, &gate) != NXM_OK && gate.handle_kept) nxm_module_drop(module);
 }
 
+/* A plugin is loaded lazily (nxmem 7.1): a function that nobody defines is missed when it is called, and that ends the
+ * program. It may be one that the program brings along, so this is no refusal. Only a library that is not there yet
+ * is bound at once, so the plugin must have been let go. */
+static void warn_of_undefined(const char *path) {
+    void *bound = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!bound) {
+        probe_say("warning: plugin %s: the program ends when that is called, unless it has it itself", dlerror());
+        return;
+    }
+    dlclose(bound);
+}
+
+/* A plugin whose code ends the process while it is loaded would end the program; here it would pass for a success. */
+static const char *being_loaded;
+
+static void tell_of_end(void) {
+    if (!being_loaded) return;
+    probe_say("plugin %s: loading it ends the process; use another one", being_loaded);
+    _exit(2);
+}
+
+static int load(const char *path, struct nxm_module **ret_module, struct nxm_error *ret_error) {
+    being_loaded = path;
+    atexit(tell_of_end);
+    int result = nxm_module_load(path, NULL, ret_module, ret_error);
+    being_loaded = NULL;
+    return result;
+}
+
 bool probe_plugin(const char *value, const char *directory, const char *mechanism, bool show) {
     char path[PATH_MAX] = "";
     struct nxm_error error = {0};
     struct nxm_module *module;
     if (nxm_module_find_path(value, directory, path, sizeof path, &error) != NXM_OK ||
-        nxm_module_load(path, NULL, &module, &error) != NXM_OK) {
+        load(path, &module, &error) != NXM_OK) {
         if (*path && !strstr(error.text, path)) /* a refused negotiation does not know whose it was */
-            fprintf(stderr, "nxrun: plugin %s: %s\n", path, error.text);
+            probe_say("plugin %s: %s", path, error.text);
         else
-            fprintf(stderr, "nxrun: %s\n", error.text);
+            probe_say("%s", error.text);
         return false;
     }
     if (show) {
@@ -85,5 +118,6 @@ bool probe_plugin(const char *value, const char *directory, const char *mechanis
     }
     bool good = check_mechanisms(module, mechanism);
     let_go(module);
+    warn_of_undefined(path); /* which has a slash: a short name was looked up */
     return good;
 }

@@ -11,6 +11,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "say.h"
+
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -33,13 +35,12 @@ struct program {
 };
 
 static int refuse(int status, const char *path, const char *why) {
-    fprintf(stderr, "nxrun: %s: %s\n", path, why);
+    probe_say("%s: %s", path, why);
     return status;
 }
 
 static void warn(const struct program *program, const char *why) {
-    fprintf(stderr, "nxrun: warning: %s %s: it will run without the shim, and nothing will be reported\n",
-            program->path, why);
+    probe_say("warning: %s %s: it will run without the shim, and nothing will be reported", program->path, why);
 }
 
 static int open_program(struct program *program) {
@@ -81,14 +82,19 @@ static const char *command_of_env(char *arguments) {
     return NULL;
 }
 
+/* The first line of a script that the kernel takes on itself: one that names an interpreter. */
+static bool names_interpreter(const struct program *program) {
+    return program->length > 2 && memcmp(program->head, "#!", 2) == 0 &&
+           !strchr("\n", program->head[2 + strspn(program->head + 2, " \t")]);
+}
+
 /* Moves on from a script to what runs it. */
 static int follow_script(struct program *program) {
     char *line = program->head + 2;
-    line[strcspn(line, "\r\n")] = '\0';
+    line[strcspn(line, "\n")] = '\0';
     line += strspn(line, " \t");
     char *arguments = line + strcspn(line, " \t");
     if (*arguments) *arguments++ = '\0';
-    if (!*line) return refuse(126, program->path, "has no interpreter after #!");
 
     if (!*program->script) memcpy(program->script, program->path, sizeof program->script);
     const char *base = strrchr(line, '/');
@@ -100,7 +106,9 @@ static int follow_script(struct program *program) {
     }
     snprintf(path, sizeof path, "%s", command ? command : line);
     if (command || access(path, F_OK) != 0) {
-        fprintf(stderr, "nxrun: %s: its interpreter %s is not there\n", program->script, path);
+        bool dos = path[strlen(path) - 1] == '\r'; /* to the kernel it belongs to the name */
+        probe_say("%s: its interpreter %s is not there%s", program->script, path,
+                  dos ? ", because the script has DOS line ends (sed -i 's/\\r$//' removes them)" : "");
         return 127;
     }
     memcpy(program->path, path, sizeof path);
@@ -143,14 +151,15 @@ static const char *privileges_of(const struct program *program) {
     return NULL;
 }
 
-static void judge_elf(const struct program *program, bool show) {
+static int judge_elf(const struct program *program, bool show) {
     char loader[PATH_MAX] = "";
     const char *kind = "dynamic";
     const Elf64_Ehdr *elf = (const void *)program->head;
     const char *privileges = privileges_of(program);
+    if (program->length < sizeof *elf) return refuse(126, program->path, "is truncated (copy or build it again)");
     if (program->head[EI_CLASS] != ELFCLASS64) {
         warn(program, kind = "is a 32-bit program");
-    } else if (program->length < sizeof *elf || elf->e_machine != OUR_MACHINE) {
+    } else if (elf->e_machine != OUR_MACHINE) {
         warn(program, kind = "is a program for another machine");
     } else if (!loader_of(program, loader, sizeof loader) && !is_the_loader(program->path)) {
         warn(program, kind = "is linked statically");
@@ -161,6 +170,7 @@ static void judge_elf(const struct program *program, bool show) {
     }
     if (show)
         printf("program    %s (%s)%s%s\n", program->path, kind, *program->script ? " runs " : "", program->script);
+    return 0;
 }
 
 int probe_program(const char *path, bool show) {
@@ -170,12 +180,9 @@ int probe_program(const char *path, bool show) {
     for (int depth = 0; depth <= INTERPRETERS_MAX; depth++) {
         int status = open_program(&program);
         if (status) return status;
-        if (program.length >= EI_NIDENT && memcmp(program.head, ELFMAG, SELFMAG) == 0) {
-            judge_elf(&program, show);
-            return 0;
-        }
-        if (program.length < 2 || memcmp(program.head, "#!", 2) != 0) {
-            /* unreadable, or a script without #!, which the shell takes on itself */
+        if (program.length >= SELFMAG && memcmp(program.head, ELFMAG, SELFMAG) == 0) return judge_elf(&program, show);
+        if (!names_interpreter(&program)) {
+            /* unreadable, or a script without an interpreter, which the shell takes on itself */
             if (show) printf("program    %s\n", program.path);
             return 0;
         }

@@ -47,6 +47,25 @@ printf 'leak:forget_\n' >"$work/known"
 json NXMEM_SUPPRESSIONS="$work/known" NXMEM_LEAK_EXIT_CODE=9 "$apps/demo"
 proves "suppressed_leaks_leave_the_status" 'exits 0' 'amount_is leaked 0 0' 'amount_is suppressed 2 2100224'
 
+shimmed NXMEM_REPORT=/dev/full "$apps/demo"
+proves "a_report_that_cannot_be_written_is_said_so" 'exits 0' says_one_line 'says "could not be written"'
+cat >"$work/limited.c" <<'SOURCE'
+#include <cuda_runtime_api.h>
+#include <sys/resource.h>
+int main(void)
+{
+    void *forgotten;
+    struct rlimit none = { 0, 0 };
+    return cudaMalloc(&forgotten, 100) != cudaSuccess || setrlimit(RLIMIT_FSIZE, &none) != 0;
+}
+SOURCE
+gcc -isystem "$(scripts/find-cuda headers)" -o "$work/limited" "$work/limited.c" "$here/sim/libcudart.so.13" || exit 1
+shimmed "$work/limited"
+proves "a_report_at_a_size_limit_leaves_the_status_alone" 'exits 0'
+mkfifo "$work/pipe"
+shimmed NXMEM_SUPPRESSIONS="$work/pipe" "$apps/demo"
+proves "a_pipe_for_suppressions_keeps_nobody_waiting" 'exits 0' says_one_line has_report
+
 # the gate: what the plugin's mapping is at the end is what the report says
 shimmed "$programs/threads"
 proves "an_idle_plugin_is_unloaded" 'reports unloaded'

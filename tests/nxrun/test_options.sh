@@ -54,6 +54,14 @@ run "$nxrun" --report=leaks/%p.txt --plugin="./$build/lib/nxmem/direct.so" env
 proves "relative paths are made absolute, for programs that change folder" \
     'grep -qxF "NXMEM_REPORT=$PWD/leaks/%p.txt" "$work/out"' 'grep -qxF "NXMEM_PLUGIN=$PWD/./$build/lib/nxmem/direct.so" "$work/out"'
 
+run env NXMEM_PLUGIN="./$build/lib/nxmem/direct.so" NXMEM_REPORT=leaks "$nxrun" env
+proves "so are those of the environment" 'grep -qxF "NXMEM_REPORT=$PWD/leaks" "$work/out"' \
+    'grep -qxF "NXMEM_PLUGIN=$PWD/./$build/lib/nxmem/direct.so" "$work/out"'
+run env NXMEM_SUPPRESSIONS=none "$nxrun" --suppressions= env
+proves "an empty option takes back what the environment says" 'exits 0' 'grep -qx NXMEM_SUPPRESSIONS= "$work/out"'
+
+run "$nxrun" --help=1
+proves "an option without a value is not given one" 'exits 2' says_one_line 'says "--help takes no value"'
 run "$nxrun" --frobnicate env
 proves "an unknown option is refused by name" 'exits 2' prints_nothing says_one_line 'says --frobnicate'
 run "$nxrun" -x env

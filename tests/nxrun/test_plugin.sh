@@ -51,6 +51,15 @@ NxmemStatus NxmemQueryUnloadReadiness(NxmemUnloadReport *report) {
     report->struct_size = sizeof *report;
     return status;
 }
+#ifdef ENDS
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((constructor)) static void end(void) { ENDS; }
+#endif
+#ifdef INCOMPLETE
+extern void nobody_has_this(void);
+void calls_nobody(void) { nobody_has_this(); }
+#endif
 #ifdef CRASH
 __attribute__((constructor)) static void crash(void) { __builtin_trap(); }
 #endif
@@ -81,6 +90,16 @@ plugin crash -DCRASH
 run "$nxrun" --plugin "$work/crash.so" -- touch "$work/started"
 proves "a plugin that crashes when it is loaded takes nothing with it" 'exits 2' prints_nothing 'says "$work/crash.so"' \
     '[ ! -e "$work/started" ]'
+
+for end in 'exit(0)' 'exit(5)' '_exit(5)'; do
+    plugin ends -DENDS="$end"
+    run "$nxrun" --plugin "$work/ends.so" -- touch "$work/started"
+    proves "a plugin that calls $end when it is loaded is refused" 'exits 2' prints_nothing says_one_line 'says "ends the process"' \
+        '[ ! -e "$work/started" ]'
+done
+plugin incomplete -DINCOMPLETE
+run "$nxrun" --plugin "$work/incomplete.so" -- echo started
+proves "a function that nobody has is warned of by name" 'exits 0' 'prints started' 'says nobody_has_this'
 
 run "$nxrun" --plugin "$work/good.so" -- echo started
 proves "a plugin without device memory is a warning" 'exits 0' 'prints started' 'says "warning: plugin"'

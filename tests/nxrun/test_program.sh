@@ -91,4 +91,23 @@ proves "a script that interprets itself ends" 'exits 126' says_one_line
 script none ''
 run "$nxrun" "$work/none"
 proves "a script without #! runs as in a shell" 'exits 6' is_silent
+script nameless '#!  '
+run "$nxrun" "$work/nameless"
+proves "a #! that names nobody is none" 'exits 6' is_silent
+script dos "$(printf '#!/bin/sh\r')"
+run "$nxrun" "$work/dos"
+proves "an interpreter lost to DOS line ends is told so" 'exits 127' says_one_line 'says "DOS line ends"'
+printf '\177ELF' >"$work/cut" && chmod +x "$work/cut"
+run "$nxrun" "$work/cut"
+proves "a truncated program is told so" 'exits 126' prints_nothing says_one_line 'says truncated'
+run "$nxrun" "$work/no
+such"
+proves "a name with a line end is still one line" 'exits 127' says_one_line
+script --verbose '#!/bin/sh'
+for shell in sh bash; do
+    run env PATH="$work:$PATH" $shell "$nxrun" -- --verbose
+    proves "a program may be named like an option ($shell)" 'exits 6' is_silent
+done
+run env PATH= "$nxrun" /bin/echo started
+proves "nxrun needs no PATH" 'exits 0' 'prints started' is_silent
 finish

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -199,6 +200,29 @@ static void a_closed_pipe_is_an_error_and_no_signal(void **state)
     close(ends[1]);
 }
 
+static void a_file_at_its_size_limit_is_an_error_and_no_signal(void **state)
+{
+    char name[] = "/tmp/nxm-test-log-XXXXXX";
+    int fd = mkstemp(name);
+    struct rlimit before, none;
+    sigset_t mask;
+
+    (void)state;
+    assert_true(fd >= 0);
+    unlink(name);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_int_equal(nxm_output_write(fd, "x", 1), NXM_EINVAL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    sigpending(&mask);
+    assert_int_equal(sigismember(&mask, SIGXFSZ), 0);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_int_equal(sigismember(&mask, SIGXFSZ), 0);
+    close(fd);
+}
+
 static void a_signal_that_was_pending_before_stays_the_programs(void **state)
 {
     int ends[2];
@@ -265,6 +289,7 @@ int main(void)
         cmocka_unit_test(once_is_once_from_many_threads),
         cmocka_unit_test(errno_is_as_it_was_even_when_the_write_fails),
         cmocka_unit_test(a_closed_pipe_is_an_error_and_no_signal),
+        cmocka_unit_test(a_file_at_its_size_limit_is_an_error_and_no_signal),
         cmocka_unit_test(a_signal_that_was_pending_before_stays_the_programs),
         cmocka_unit_test(short_writes_and_a_full_nonblocking_pipe_lose_nothing),
     };

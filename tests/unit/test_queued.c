@@ -125,11 +125,24 @@ static void many_entries_keep_their_own_tickets(void **state)
     }
 }
 
-static void without_memory_for_an_entry_none_is_given(void **state)
+/* What is released one after the other never needs memory: a free has no way to report that there is none. */
+static void one_entry_of_each_shard_needs_no_memory(void **state)
 {
-    struct nxm_block block = { .id = 7 };
+    (void)state;
+    nxm_mem_fail_at(1);
+    for (uint64_t id = 1; id <= 4 * NXM_QUEUED_SHARDS; id++) {
+        accepted(id, id);
+        nxm_queued_finish(&queued, nxm_queued_take(&queued, id, id), &complete);
+    }
+    nxm_mem_fail_at(0);
+}
+
+static void without_memory_for_a_further_entry_none_is_given(void **state)
+{
+    struct nxm_block block = { .id = 7 + NXM_QUEUED_SHARDS };
 
     (void)state;
+    accepted(7, 100);
     nxm_mem_fail_at(1);
     assert_null(nxm_queued_reserve(&queued, &block));
 }
@@ -221,7 +234,8 @@ int main(void)
         TEST(a_refused_entry_is_withdrawn),
         TEST(a_completion_inside_the_call_wins_over_either_answer),
         TEST(many_entries_keep_their_own_tickets),
-        TEST(without_memory_for_an_entry_none_is_given),
+        TEST(one_entry_of_each_shard_needs_no_memory),
+        TEST(without_memory_for_a_further_entry_none_is_given),
         TEST(without_memory_to_grow_the_set_goes_on),
         TEST(a_recycled_entry_serves_again),
         TEST(a_completion_racing_the_refusal_is_seen_by_exactly_one),

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -129,19 +131,25 @@ static void comments_blanks_and_dos_line_ends_are_understood_in_silence(void **s
     assert_match("", "foo", NULL, false);
 }
 
+static size_t count_lines(const char *s)
+{
+    size_t lines = 0;
+
+    for (; *s != '\0'; s++)
+        lines += *s == '\n';
+    return lines;
+}
+
 static void a_bad_line_warns_with_its_number_and_the_others_hold(void **state)
 {
     static const char text[] = "leak:one\nrace:two\n\nleak:\nleak:^$\nnonsense\nleak:three";
     struct nxm_frame one = { .module = "one" }, two = { .module = "two" }, three = { .module = "three" };
     struct nxm_suppressions *suppressions = NULL;
     char said[2048];
-    size_t lines = 0;
 
     (void)state;
     assert_int_equal(load(text, strlen(text), &suppressions, said), NXM_OK);
-    for (const char *s = said; *s != '\0'; s++)
-        lines += *s == '\n';
-    assert_int_equal(lines, 4);
+    assert_int_equal(count_lines(said), 4);
     assert_non_null(strstr(said, ":2: "));
     assert_non_null(strstr(said, ":4: "));
     assert_non_null(strstr(said, ":5: "));
@@ -150,6 +158,58 @@ static void a_bad_line_warns_with_its_number_and_the_others_hold(void **state)
     assert_false(nxm_suppressions_match(suppressions, &two, 1));
     assert_true(nxm_suppressions_match(suppressions, &three, 1));
     nxm_suppressions_free(suppressions);
+}
+
+static void a_file_of_the_wrong_kind_is_a_few_lines_and_not_thousands(void **state)
+{
+    enum { LINES = 1000 };
+    struct nxm_suppressions *suppressions = NULL;
+    char text[2 * LINES], said[2048];
+
+    (void)state;
+    for (size_t i = 0; i < LINES; i++)
+        memcpy(text + 2 * i, "?\n", 2);
+    assert_int_equal(load(text, sizeof text, &suppressions, said), NXM_OK);
+    assert_int_equal(count_lines(said), 6);
+    assert_non_null(strstr(said, " 995 "));
+    nxm_suppressions_free(suppressions);
+}
+
+static void a_zero_byte_ends_neither_the_file_nor_a_pattern(void **state)
+{
+    static const char text[] = "leak:a\0b\nleak:three";
+    struct nxm_frame a = { .module = "a" }, three = { .module = "three" };
+    struct nxm_suppressions *suppressions = NULL;
+    char said[2048];
+
+    (void)state;
+    assert_int_equal(load(text, sizeof text - 1, &suppressions, said), NXM_OK);
+    assert_int_equal(count_lines(said), 1);
+    assert_false(nxm_suppressions_match(suppressions, &a, 1));
+    assert_true(nxm_suppressions_match(suppressions, &three, 1));
+    nxm_suppressions_free(suppressions);
+}
+
+/* Opening a FIFO without a writer waits for one; the alarm turns that into a failure. */
+static void a_pipe_is_refused_and_not_waited_for(void **state)
+{
+    char folder[] = "/tmp/nxm-suppressions-XXXXXX", fifo[64];
+    struct nxm_suppressions *suppressions = NULL;
+    int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    dup2(null, STDERR_FILENO);
+    alarm(20);
+    assert_int_equal(nxm_suppressions_load(fifo, &suppressions), NXM_EINVAL);
+    alarm(0);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(null);
+    unlink(fifo);
+    rmdir(folder);
 }
 
 static void a_file_that_cannot_be_read_is_said_and_refused(void **state)
@@ -202,6 +262,9 @@ int main(void)
         cmocka_unit_test(any_frame_of_the_stack_will_do),
         cmocka_unit_test(comments_blanks_and_dos_line_ends_are_understood_in_silence),
         cmocka_unit_test(a_bad_line_warns_with_its_number_and_the_others_hold),
+        cmocka_unit_test(a_file_of_the_wrong_kind_is_a_few_lines_and_not_thousands),
+        cmocka_unit_test(a_zero_byte_ends_neither_the_file_nor_a_pattern),
+        cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
         cmocka_unit_test(a_file_that_cannot_be_read_is_said_and_refused),
         cmocka_unit_test(without_memory_it_is_enomem),
         cmocka_unit_test(a_pattern_full_of_stars_ends_in_reasonable_time),

@@ -261,6 +261,26 @@ static void utf8_never_reads_beyond_the_length(void **state)
     }
 }
 
+static void assert_flat(const char *given, const char *expected)
+{
+    char text[64];
+
+    strcpy(text, given);
+    nxm_text_flatten(text);
+    assert_string_equal(text, expected);
+}
+
+static void a_flat_line_holds_nothing_that_a_terminal_obeys(void **state)
+{
+    (void)state;
+    assert_flat("", "");
+    assert_flat("a\nb\x1b[2J\x7f", "a b [2J ");
+    assert_flat("\xff" "b\xc3", "?b?");
+    assert_flat("\x9b" "2J", "?2J");
+    assert_flat("\xc2\x9b" "2J", "  2J");
+    assert_flat("Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac", "Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +299,7 @@ int main(void)
         cmocka_unit_test(json_is_cut_between_characters_only),
         cmocka_unit_test(utf8_accepts_the_well_formed_and_nothing_else),
         cmocka_unit_test(utf8_never_reads_beyond_the_length),
+        cmocka_unit_test(a_flat_line_holds_nothing_that_a_terminal_obeys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
