@@ -377,19 +377,24 @@ CUresult nxm_lane_free_on_stream(const struct nxm_block *block, const struct nxm
 }
 
 /* The driver's own prohibition, asked with the smallest call of the same class. */
-static CUresult capture_forbids(void)
+static CUresult capture_forbids(CUcontext context)
 {
+    CUcontext current = NULL;
     CUdeviceptr probe = 0;
+    bool pushed = (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context) &&
+                  nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
     CUresult result = nxm_real.cuMemAlloc_v2(&probe, 1);
 
     if (result == CUDA_SUCCESS)
         nxm_real.cuMemFree_v2(probe);
+    if (pushed)
+        nxm_real.cuCtxPopCurrent_v2(&current);
     return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }
 
 static CUresult park(const struct nxm_block *block, struct entry *entry)
 {
-    CUresult result = capture_forbids();
+    CUresult result = capture_forbids(entry->context);
 
     if (result == CUDA_SUCCESS && append(context_key(entry->context), entry))
         return CUDA_SUCCESS;
@@ -439,6 +444,32 @@ CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait)
         back_to_live(block);
     else
         result = release_now(entry);
+    free_entry(entry);
+    return result;
+}
+
+CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct entry *entry = new_entry(block);
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
+    if (!entry)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
+        free_entry(entry);
+        return nxm_summary_misuse("freed twice", block->address);
+    }
+    entry->context = current;
+    if (current)
+        result = nxm_event_record_on_context(current, &entry->event);
+    if (result == CUDA_SUCCESS) {
+        wait_on_lane(context_key(current), entry);
+        return CUDA_SUCCESS;
+    }
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    result = release_now(entry);
+    nxm_capture_restore(mode);
     free_entry(entry);
     return result;
 }

@@ -23,6 +23,10 @@ CUresult nxm_lane_free_on_stream(const struct nxm_block *block, const struct nxm
  * block released, as the driver's own free would. While a capture is open: parked, recorded when the last one closes. */
 CUresult nxm_lane_free_on_context(const struct nxm_block *block, bool wait);
 
+/* A synchronous free of stream-ordered memory. The driver takes it that the program has waited, and waits for nothing: the
+ * block goes behind the work of the current context (NULL: none) where that can be, and is given back at once elsewhere. */
+CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current);
+
 /* Looks at a few lanes; `waiting_call`: the program's call may itself wait, so releases that might are entered too. Costs
  * one load when nothing waits. */
 void nxm_lane_poll(bool waiting_call);

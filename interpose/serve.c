@@ -9,6 +9,7 @@
 #include "lane.h"
 #include "lifecycle.h"
 #include "owned.h"
+#include "real.h"
 #include "scope.h"
 #include "summary.h"
 #include "thread.h"
@@ -94,18 +95,52 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
     return result;
 }
 
+/* A mechanism that is not told of streams makes calls which, unlike the program's own, need a current context and may be
+ * forbidden by a capture. The primary context comes first: stream-ordered memory outlives a context of the program's own. */
+struct surroundings {
+    bool pushed;
+    CUstreamCaptureMode mode;
+};
+
+static struct surroundings surround(const struct nxm_order *order)
+{
+    struct surroundings around = { .mode = nxm_capture_relax() };
+    CUcontext current = NULL, wanted = nxm_scope_primary_context(order->device);
+
+    if (!wanted)
+        wanted = order->context;
+    if (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != wanted)
+        around.pushed = nxm_real.cuCtxPushCurrent_v2(wanted) == CUDA_SUCCESS;
+    return around;
+}
+
+static void surround_end(struct surroundings around)
+{
+    CUcontext popped = NULL;
+
+    if (around.pushed)
+        nxm_real.cuCtxPopCurrent_v2(&popped);
+    nxm_capture_restore(around.mode);
+}
+
 /* One attempt. The block's stack is captured once, before the plugin runs. */
 static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
                          struct nxm_error *error)
 {
     struct nxm_companion_call call = { &scope->companion, &order->cuda };
     bool companion = nxm_companion_allocates(&scope->companion);
+    bool unaware = !companion && order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    struct surroundings around = { 0 };
 
+    if (unaware)
+        around = surround(order);
     nxm_foreign_begin();
     nxm_thread.block_is_range = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
     int result = nxm_allocator_allocate(scope->allocator, block, companion ? nxm_companion_allocate : NULL, &call, error);
     nxm_thread.block_is_range = false;
     nxm_foreign_end();
+    if (unaware)
+        surround_end(around);
     return result;
 }
 
@@ -196,12 +231,10 @@ static CUresult free_through_lane(const struct nxm_block *block, const struct nx
             return call(argument); /* only graph memory may be freed there: the driver says so */
         return nxm_lane_free_on_stream(block, order);
     }
-    /* A synchronous free of stream-ordered memory adds no wait natively. */
-    bool wait = nxm_options()->free == NXM_FREE_SYNC && block->context != 0;
-    struct nxm_block owned = *block;
-    if (owned.context == 0)
-        owned.context = (uint64_t)(uintptr_t)order->context;
-    return nxm_lane_free_on_context(&owned, wait);
+    bool wait = nxm_options()->free == NXM_FREE_SYNC;
+    if (block->context == 0)
+        return nxm_lane_free_ordered(block, order->context);
+    return nxm_lane_free_on_context(block, wait);
 }
 
 CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument)
