@@ -21,8 +21,10 @@ struct entry {
     struct entry *next;
     struct nxm_scope *scope;
     uint64_t address, id, bytes;
-    CUcontext context; /* of the event */
-    CUevent event;     /* NULL: parked during a capture, not recorded yet */
+    CUcontext context;   /* of the event */
+    CUevent event;       /* NULL: parked during a capture, not recorded yet */
+    bool recording;      /* parked, and a thread is recording its event: nobody else touches the entry */
+    _Atomic bool orphan; /* its context is gone, the event with it; the work has passed */
 };
 
 struct lane {
@@ -109,7 +111,7 @@ static struct entry *new_entry(const struct nxm_block *block)
 
 static void free_entry(struct entry *entry)
 {
-    if (entry && entry->event)
+    if (entry && entry->event && !atomic_load(&entry->orphan))
         nxm_event_give(entry->context, entry->event);
     nxm_mem_free(entry);
 }
@@ -194,16 +196,21 @@ static struct entry *head_of(struct lane *lane, CUevent *ret_event)
     return head;
 }
 
+static bool has_passed(const struct entry *entry, CUevent event)
+{
+    return atomic_load(&entry->orphan) || (event && nxm_event_passed(event));
+}
+
 /* Whether the head of this lane is done with, one way or the other. */
 static bool retire_head(struct entry *entry, CUevent event, struct poll *poll)
 {
     struct nxm_error error = { 0 };
 
-    if (atomic_load(&entry->scope->closed)) {
-        entry->event = NULL; /* its context is gone, and the block and the event with it */
-        return true;
-    }
-    if (!event || entry->scope == poll->except || !nxm_event_passed(event))
+    if (!event && !atomic_load(&entry->orphan))
+        return false; /* parked: whoever records it has hold of it */
+    if (atomic_load(&entry->scope->closed))
+        return true; /* its context is gone, and the block with it */
+    if (entry->scope == poll->except || !has_passed(entry, event))
         return false;
     if (release(entry, poll->waiting_call, &error) == NXM_EUNSUPPORTED)
         return false;
@@ -474,45 +481,79 @@ CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current)
     return result;
 }
 
+/* --- parked blocks, contexts that go ------------------------------------------------------------------------ */
+
+static struct entry *claim_parked(void)
+{
+    struct entry *parked = NULL;
+
+    nxm_lock_acquire(&lock);
+    for (struct lane *lane = lanes; lane && !parked; lane = lane->next) {
+        for (struct entry *e = lane->head; e && !parked; e = e->next)
+            parked = e->event || e->recording || atomic_load(&e->orphan) ? NULL : e;
+    }
+    if (parked)
+        parked->recording = true;
+    nxm_lock_release(&lock);
+    return parked;
+}
+
 void nxm_lane_captures_closed(void)
 {
-    for (;;) {
-        struct entry *parked = NULL;
-        nxm_lock_acquire(&lock);
-        for (struct lane *lane = lanes; lane && !parked; lane = lane->next) {
-            for (struct entry *e = lane->head; e && !parked; e = e->next)
-                parked = e->event ? NULL : e;
-        }
-        nxm_lock_release(&lock);
-        /* A parked entry is at no poller's mercy: without an event nobody pops it. */
+    struct entry *parked;
+    bool recorded = true;
+
+    while (recorded && (parked = claim_parked()) != NULL) {
         CUevent event = NULL;
-        if (!parked || nxm_event_record_on_context(parked->context, &event) != CUDA_SUCCESS)
-            return;
+        recorded = nxm_event_record_on_context(parked->context, &event) == CUDA_SUCCESS;
         nxm_lock_acquire(&lock);
         parked->event = event;
+        parked->recording = false;
         nxm_lock_release(&lock);
     }
 }
 
-void nxm_lane_context_gone(CUcontext context)
+/* Takes out of the lanes what hangs on the context's events. An entry that another thread has in hand only learns of it. */
+static struct entry *take_orphans(CUcontext context)
 {
+    struct entry *orphans = NULL;
+
     nxm_lock_acquire(&lock);
     for (struct lane *lane = lanes; lane; lane = lane->next) {
         struct entry **link = &lane->head;
         lane->tail = NULL;
         while (*link) {
             struct entry *entry = *link;
-            if (entry->context != context || (lane->polled && entry == lane->head)) {
+            bool in_hand = entry->recording || (lane->polled && entry == lane->head);
+            if (entry->context == context)
+                atomic_store(&entry->orphan, true);
+            if (entry->context != context || in_hand) {
                 lane->tail = entry;
                 link = &entry->next;
                 continue;
             }
             *link = entry->next;
+            entry->next = orphans;
+            orphans = entry;
             atomic_fetch_sub(&waiting_blocks, 1);
             atomic_fetch_sub(&waiting_bytes, entry->bytes);
-            nxm_mem_free(entry);
         }
     }
     nxm_lock_release(&lock);
+    return orphans;
+}
+
+void nxm_lane_context_gone(CUcontext context)
+{
+    struct entry *orphan = take_orphans(context);
+
+    while (orphan) {
+        struct entry *next = orphan->next;
+        struct nxm_error error = { 0 };
+        if (orphan->scope->context != context) /* else closing the scope gives the block back */
+            release(orphan, true, &error);
+        free_entry(orphan);
+        orphan = next;
+    }
     nxm_event_context_gone(context);
 }

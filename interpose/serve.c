@@ -144,15 +144,17 @@ static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order,
     return result;
 }
 
-/* A mechanism that hands out the driver's own addresses was given one whose record still stands: that block was freed by
- * a route we do not see. The plugin still counts it, so the gate stays shut: that is the safe side. */
+/* The plugin was given an address whose record still stands: that block was freed by a route we do not see. So it is with
+ * every block of the driver's (a graph that took its memory along, say), and with one that a mechanism got from the driver
+ * and hands out as it is. That mechanism still counts the old block, so the gate stays shut: the safe side. */
 static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
 {
     struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    bool as_it_is = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
     struct nxm_block stale;
 
-    if (!(scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION) ||
-        nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
+    if (nxm_blocks_find(memory, address, &stale) != NXM_OK || (stale.allocator && !as_it_is) ||
+        nxm_blocks_claim(memory, address, stale.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
         return false;
     nxm_blocks_remove(memory, address, stale.id);
     nxm_summary_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);

@@ -1,4 +1,4 @@
-/* A program made from a seed: `random SEED [CALLS [stay]]`. Three threads in turn call whatever is legal or plainly wrong, on contexts
+/* A program made from a seed: `random SEED [CALLS [calm]]`. Three threads in turn call whatever is legal or plainly wrong, on contexts
  * that come and go, streams that the simulator holds back, and captures of every mode. Prints codes and facts, never addresses;
  * what it does depends on the seed and on the codes only, so two runs are the same as long as the driver's answers are.
  *
@@ -42,7 +42,7 @@ static struct {
     unsigned char expected; /* 0: nothing to see, any more */
     int stream;
 } copies[COPIES];
-static int copied, resets = 1;
+static int copied, captured, calm; /* calm: nothing is held, and the primary context stays */
 static int wrong, registered; /* a copy to memory that is not would wait for a held stream */
 static uint64_t state;
 static int thread_now;
@@ -136,10 +136,18 @@ static void block_gone(int b)
     blocks[b].kind = NONE;
 }
 
+static void forget_nodes(int s) /* -1: of every stream */
+{
+    for (int i = 0; i < BLOCKS; i++)
+        if (blocks[i].kind == NODE && (s < 0 || blocks[i].stream == s))
+            block_gone(i);
+}
+
 static void context_gone(int c)
 {
     for (int i = 0; i < STREAMS; i++)
         if (streams[i].handle && streams[i].context == c) {
+            forget_nodes(i);
             stream_passed(i);
             streams[i].handle = NULL;
         }
@@ -257,7 +265,7 @@ static void free_async(int twice)
     printf("%s: ", kind_names[blocks[b].kind]);
     if (!say("cuMemFreeAsync", s, cuMemFreeAsync(address, streams[s].handle))) {
         block_gone(b);
-        if (twice && !is_capturing(s))
+        if (twice && !captured) /* a graph may have been given the same address */
             say("cuMemFreeAsync again", s, cuMemFreeAsync(address, streams[s].handle));
     }
 }
@@ -418,7 +426,7 @@ static void hold(void)
 {
     int s = any_stream();
 
-    if (s < 0 || is_capturing(s))
+    if (s < 0 || is_capturing(s) || calm)
         return;
     sim_hold(streams[s].handle);
     streams[s].held = 1;
@@ -441,14 +449,8 @@ static void begin_capture(void)
 
     if (s < 0 || streams[s].held)
         return;
+    captured = 1;
     say("cuStreamBeginCapture", s, cuStreamBeginCapture(streams[s].handle, modes[pick(4)]));
-}
-
-static void forget_nodes(int s)
-{
-    for (int i = 0; i < BLOCKS; i++)
-        if (blocks[i].kind == NODE && (s < 0 || blocks[i].stream == s))
-            block_gone(i);
 }
 
 /* A graph's own memory, never freed in it, is live after the launch. */
@@ -506,7 +508,7 @@ static void context(void)
         break;
     }
     case 2:
-        if (!resets || pick(4))
+        if (calm || pick(4))
             break;
         for (int i = 0; i < STREAMS; i++) /* which still write to what is registered in the primary context */
             if (streams[i].handle && streams[i].context != 0 && has_copies(i))
@@ -662,7 +664,7 @@ int main(int argc, char **argv)
     int calls = argc > 2 ? atoi(argv[2]) : 400;
 
     state = strtoull(argc > 1 ? argv[1] : "1", NULL, 10) * 7919 + 17;
-    resets = argc <= 3;
+    calm = argc > 3;
     contexts[0] = begin();
     cuDeviceGetDefaultMemPool(&default_pool, 0);
     register_kept();
