@@ -44,9 +44,13 @@ static void close_context(CUcontext context)
         struct dying dying = { nxm_table(owned_by_contexts[i]), (uint64_t)(uintptr_t)context };
         nxm_blocks_each(dying.table, reclaim_block, &dying);
     }
+    CUstreamCaptureMode mode = nxm_capture_relax(); /* destroying is not forbidden by captures elsewhere */
     nxm_lane_context_gone(context);
     nxm_scope_each(tell_gone, context);
     nxm_scope_close_context(context);
+    nxm_capture_restore(mode);
+    if (nxm_capture_context_gone(context))
+        nxm_lane_captures_closed();
 }
 
 /* The driver lets a context's work end before its memory goes. So must we, whose blocks go first. */

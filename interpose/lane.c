@@ -148,6 +148,7 @@ static int release(const struct entry *entry, bool waiting_call, struct nxm_erro
 
     if (!nxm_scope_enter(scope))
         return NXM_OK; /* its context is gone, and the block with it */
+    CUstreamCaptureMode mode = nxm_capture_relax();
     nxm_foreign_begin();
     if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) &&
         (waiting_call || !may_wait(scope)))
@@ -157,6 +158,7 @@ static int release(const struct entry *entry, bool waiting_call, struct nxm_erro
     else if (result != NXM_OK)
         result = NXM_EUNSUPPORTED;
     nxm_foreign_end();
+    nxm_capture_restore(mode);
     if (result != NXM_OK && result != NXM_EUNSUPPORTED)
         nxm_log(NXM_LOG_WARNING, "the plugin refused to release 0x%llx: %s; the block stays in the report",
                 (unsigned long long)entry->address, ret_error->text);
@@ -175,8 +177,11 @@ static void drain_scope(struct nxm_scope *scope, void *except)
 
 static void drain(struct nxm_scope *except)
 {
-    if (atomic_exchange(&drain_owed, except != NULL))
-        nxm_scope_each(drain_scope, except);
+    if (!atomic_exchange(&drain_owed, except != NULL))
+        return;
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    nxm_scope_each(drain_scope, except);
+    nxm_capture_restore(mode);
 }
 
 /* --- polling ------------------------------------------------------------------------------------------------ */
@@ -474,9 +479,7 @@ CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current)
         wait_on_lane(context_key(current), entry);
         return CUDA_SUCCESS;
     }
-    CUstreamCaptureMode mode = nxm_capture_relax();
     result = release_now(entry);
-    nxm_capture_restore(mode);
     free_entry(entry);
     return result;
 }

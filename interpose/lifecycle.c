@@ -18,6 +18,7 @@
 #define INSIDE_SHARDS 64
 
 static struct nxm_turn first_use;
+static _Atomic int starting_pid; /* who has the turn */
 static _Atomic bool closed, child;
 static struct nxm_options options;
 static struct nxm_blocks *tables[NXM_TABLE_COUNT];
@@ -109,9 +110,14 @@ static void start(void)
 
 static bool begin_once(void)
 {
+    int starter = atomic_load(&starting_pid);
+
     if (nxm_turn_is_done(&first_use))
         return true;
+    if (starter != 0 && starter != getpid())
+        return false; /* forked meanwhile: the thread that would finish is not in this process */
     if (nxm_turn_take(&first_use) == NXM_TURN_YOURS) {
+        atomic_store(&starting_pid, getpid());
         start();
         nxm_turn_finish(&first_use);
     }

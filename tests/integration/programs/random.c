@@ -10,6 +10,8 @@
 
 #include "tests/sim/simcuda.h"
 
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device); /* drivers before 12.5 have no newer form */
+
 enum { THREADS = 3, CONTEXTS = 3, STREAMS = 6, BLOCKS = 48, EVENTS = 6, COPIES = 4096 };
 
 enum kind { NONE, SYNC, ASYNC, POOLED, NODE, MANAGED, PINNED, CREATED, GONE_KINDS };
@@ -495,7 +497,7 @@ static void context(void)
 
     switch (pick(8)) {
     case 0:
-        if (!contexts[c] && say("cuCtxCreate", c, cuCtxCreate(&contexts[c], NULL, 0, 0)))
+        if (!contexts[c] && say("cuCtxCreate", c, cuCtxCreate_v2(&contexts[c], 0, 0)))
             contexts[c] = NULL;
         break;
     case 1: {
