@@ -7,12 +7,18 @@
 #include "real.h"
 
 _Atomic unsigned nxm_captures;
-static _Atomic unsigned records;
+static _Atomic unsigned records, waits;
+
+#define WAIT_SPINS 10000 /* until a wait that was let begin has surely reached the driver */
 
 /* More captures at once than this are counted but not named: they only close when their stream ends one. */
 #define NAMED 64
+struct capturing {
+    CUstream stream;
+    CUcontext context;
+};
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_CAPTURE);
-static CUstream capturing[NAMED];
+static struct capturing capturing[NAMED];
 static unsigned named;
 
 void nxm_capture_announce(void)
@@ -20,27 +26,52 @@ void nxm_capture_announce(void)
     atomic_fetch_add(&nxm_captures, 1);
     while (atomic_load(&records) != 0)
         sched_yield(); /* one driver call long: the record neither waits for the device nor for us */
+    for (int spin = 0; spin < WAIT_SPINS && atomic_load(&waits) != 0; spin++)
+        sched_yield();
 }
 
-void nxm_capture_begun(CUstream stream, bool per_thread, CUresult result)
+static bool one_less(void)
 {
-    (void)per_thread;
+    return atomic_fetch_sub(&nxm_captures, 1) == 1;
+}
+
+/* A thread's own default stream has two names. */
+static CUstream canonical(CUstream stream, bool per_thread)
+{
+    return per_thread && stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+static CUcontext context_of(CUstream stream)
+{
+    CUcontext context = NULL;
+    bool special = stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+
+    if (!special && nxm_real.cuStreamGetCtx)
+        nxm_real.cuStreamGetCtx(stream, &context);
+    else if (nxm_real.cuCtxGetCurrent)
+        nxm_real.cuCtxGetCurrent(&context);
+    return context;
+}
+
+bool nxm_capture_begun(CUstream stream, bool per_thread, CUresult result)
+{
+    struct capturing begun = { canonical(stream, per_thread), NULL };
     bool kept = false;
 
     if (result == CUDA_SUCCESS) {
+        begun.context = context_of(begun.stream);
         nxm_lock_acquire(&lock);
         if (named < NAMED) {
-            capturing[named++] = stream;
+            capturing[named++] = begun;
             kept = true;
         }
         nxm_lock_release(&lock);
     }
-    if (!kept)
-        atomic_fetch_sub(&nxm_captures, 1);
     if (!kept && result == CUDA_SUCCESS) {
         static int once;
         nxm_log_once(&once, "more than %d captures at once: further ones are not followed", NAMED);
     }
+    return !kept && one_less();
 }
 
 static bool still_capturing(CUstream stream, bool per_thread)
@@ -52,17 +83,17 @@ static bool still_capturing(CUstream stream, bool per_thread)
     return ask && ask(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool nxm_capture_ended(CUstream stream, bool per_thread)
+bool nxm_capture_stream_gone(CUstream stream)
 {
     bool last = false;
 
-    if (!nxm_capture_open() || still_capturing(stream, per_thread))
+    if (!nxm_capture_open())
         return false;
     nxm_lock_acquire(&lock);
     for (unsigned i = 0; i < named; i++) {
-        if (capturing[i] == stream) {
+        if (capturing[i].stream == stream) {
             capturing[i] = capturing[--named];
-            last = atomic_fetch_sub(&nxm_captures, 1) == 1;
+            last = one_less();
             break;
         }
     }
@@ -70,13 +101,45 @@ bool nxm_capture_ended(CUstream stream, bool per_thread)
     return last;
 }
 
-bool nxm_capture_record_begin(void)
+bool nxm_capture_ended(CUstream stream, bool per_thread)
 {
-    atomic_fetch_add(&records, 1);
+    if (!nxm_capture_open() || still_capturing(stream, per_thread))
+        return false;
+    return nxm_capture_stream_gone(canonical(stream, per_thread));
+}
+
+bool nxm_capture_context_gone(CUcontext context)
+{
+    bool last = false;
+
+    if (!nxm_capture_open())
+        return false;
+    nxm_lock_acquire(&lock);
+    for (unsigned i = 0; i < named;) {
+        if (capturing[i].context != context) {
+            i++;
+            continue;
+        }
+        capturing[i] = capturing[--named];
+        last = one_less();
+    }
+    nxm_lock_release(&lock);
+    return last;
+}
+
+/* Counted first and looked at second, as an announcement is: one of the two sees the other. */
+static bool begin(_Atomic unsigned *count)
+{
+    atomic_fetch_add(count, 1);
     if (!nxm_capture_open())
         return true;
-    atomic_fetch_sub(&records, 1);
+    atomic_fetch_sub(count, 1);
     return false;
+}
+
+bool nxm_capture_record_begin(void)
+{
+    return begin(&records);
 }
 
 void nxm_capture_record_end(void)
@@ -84,12 +147,22 @@ void nxm_capture_record_end(void)
     atomic_fetch_sub(&records, 1);
 }
 
+bool nxm_capture_wait_begin(void)
+{
+    return begin(&waits);
+}
+
+void nxm_capture_wait_end(void)
+{
+    atomic_fetch_sub(&waits, 1);
+}
+
+/* Whether or not a capture is open: one may begin before the call that this is for. */
 CUstreamCaptureMode nxm_capture_relax(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-    if (nxm_capture_open() && nxm_real.cuThreadExchangeStreamCaptureMode &&
-        nxm_real.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS)
+    if (nxm_real.cuThreadExchangeStreamCaptureMode && nxm_real.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS)
         return mode;
     return CU_STREAM_CAPTURE_MODE_RELAXED; /* nothing to restore */
 }

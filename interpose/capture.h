@@ -19,16 +19,26 @@ static inline bool nxm_capture_open(void)
     return atomic_load_explicit(&nxm_captures, memory_order_seq_cst) != 0;
 }
 
-void nxm_capture_announce(void);                         /* before the real begin */
-void nxm_capture_begun(CUstream stream, bool per_thread, CUresult result); /* after it */
-/* After a real end, and before a stream is destroyed: true when this closed the last capture. */
+void nxm_capture_announce(void); /* before the real begin */
+
+/* After the real begin; after a real end; after a stream was destroyed; before a context is. Each answers whether this closed
+ * the last capture: then what was parked is the caller's to wake (nxm_lane_captures_closed). */
+bool nxm_capture_begun(CUstream stream, bool per_thread, CUresult result);
 bool nxm_capture_ended(CUstream stream, bool per_thread);
+bool nxm_capture_stream_gone(CUstream stream);
+bool nxm_capture_context_gone(CUcontext context);
 
 /* Brackets a context record: false when a capture is open or announced (do not record). */
 bool nxm_capture_record_begin(void);
 void nxm_capture_record_end(void);
 
-/* The shim's own calls while a capture is open: relaxed mode for this thread, restored by the other. */
+/* The same around a wait for a whole context, which may take as long as the device does: a beginning capture gives it some
+ * time to be on its way, and then goes on. */
+bool nxm_capture_wait_begin(void);
+void nxm_capture_wait_end(void);
+
+/* The shim's own calls, which a capture, open now or begun meanwhile, must not forbid: relaxed mode for this thread,
+ * restored by the other. They nest. */
 CUstreamCaptureMode nxm_capture_relax(void);
 void nxm_capture_restore(CUstreamCaptureMode mode);
 

@@ -55,19 +55,24 @@ CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_
 }
 
 /* The driver's own prohibition, asked with the smallest call of the same class. */
-static CUresult capture_forbids(void)
+static CUresult capture_forbids(CUcontext context)
 {
+    CUcontext current = NULL;
     CUdeviceptr probe = 0;
+    bool pushed = (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context) &&
+                  nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
     CUresult result = nxm_real.cuMemAlloc_v2(&probe, 1);
 
     if (result == CUDA_SUCCESS)
         nxm_real.cuMemFree_v2(probe);
+    if (pushed)
+        nxm_real.cuCtxPopCurrent_v2(&current);
     return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }
 
 static CUresult park(const struct nxm_block *block, struct nxm_waiting *entry)
 {
-    CUresult result = capture_forbids();
+    CUresult result = capture_forbids(entry->context);
 
     if (result == CUDA_SUCCESS && nxm_lane_append(context_key(entry->context), entry))
         return CUDA_SUCCESS;
@@ -117,6 +122,30 @@ CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
         back_to_live(block);
     else
         result = release_now(entry);
+    nxm_waiting_free(entry);
+    return result;
+}
+
+CUresult nxm_deferral_ordered(const struct nxm_block *block, CUcontext current)
+{
+    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    struct nxm_waiting *entry = nxm_waiting_new(block);
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
+    if (!entry)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
+        nxm_waiting_free(entry);
+        return nxm_tally_misuse("freed twice", block->address);
+    }
+    entry->context = current;
+    if (current)
+        result = nxm_event_record_on_context(current, &entry->event);
+    if (result == CUDA_SUCCESS) {
+        wait_on_lane(context_key(current), entry);
+        return CUDA_SUCCESS;
+    }
+    result = release_now(entry);
     nxm_waiting_free(entry);
     return result;
 }

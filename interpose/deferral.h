@@ -17,4 +17,8 @@ CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_
  * block released, as the driver's own free would. While a capture is open: parked, recorded when the last one closes. */
 CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait);
 
+/* A synchronous free of stream-ordered memory. The driver takes it that the program has waited, and waits for nothing: the
+ * block goes behind the work of the current context (NULL: none) where that can be, and is given back at once elsewhere. */
+CUresult nxm_deferral_ordered(const struct nxm_block *block, CUcontext current);
+
 #endif

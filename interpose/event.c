@@ -148,16 +148,25 @@ static CUresult record_nothing(CUevent event, void *argument)
     return CUDA_SUCCESS;
 }
 
-CUresult nxm_event_record_on_context(CUcontext context, CUevent *ret_event)
+static CUresult wait_for_context(CUcontext context, CUevent *ret_event)
 {
     CUresult result;
 
+    if (!nxm_capture_wait_begin())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if ((result = synchronise(context)) == CUDA_SUCCESS)
+        result = in_context(context, record_nothing, NULL, ret_event);
+    nxm_capture_wait_end();
+    return result;
+}
+
+CUresult nxm_event_record_on_context(CUcontext context, CUevent *ret_event)
+{
+    if (!nxm_real.cuCtxRecordEvent)
+        return wait_for_context(context, ret_event);
     if (!nxm_capture_record_begin())
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (nxm_real.cuCtxRecordEvent)
-        result = in_context(context, record_on_context, context, ret_event);
-    else if ((result = synchronise(context)) == CUDA_SUCCESS)
-        result = in_context(context, record_nothing, NULL, ret_event);
+    CUresult result = in_context(context, record_on_context, context, ret_event);
     nxm_capture_record_end();
     return result;
 }
@@ -173,5 +182,9 @@ bool nxm_event_passed(CUevent event)
 
 CUresult nxm_event_wait(CUevent event)
 {
-    return nxm_real.cuEventSynchronize(event);
+    CUstreamCaptureMode mode = nxm_capture_relax(); /* the free that waits began before any capture that begins now */
+    CUresult result = nxm_real.cuEventSynchronize(event);
+
+    nxm_capture_restore(mode);
+    return result;
 }

@@ -71,6 +71,10 @@ static void ask_gate(unsigned inside)
     struct nxm_module *unloadable = NULL;
 
     gate_asked = true;
+    if (nxm_thread.inside != 0) { /* a signal handler that leaves: what its thread holds of the plugin's, it holds for good */
+        gate_extra = "a thread was inside the shim";
+        return;
+    }
     nxm_foreign_begin();
     if (inside != 0) {
         gate_extra = "a thread was inside the shim";

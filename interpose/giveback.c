@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "capture.h"
 #include "core/log.h"
 #include "process.h"
 #include "thread.h"
@@ -38,6 +39,7 @@ int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_
 
     if (!nxm_scope_enter(scope))
         return NXM_OK; /* its context is gone, and the block with it */
+    CUstreamCaptureMode mode = nxm_capture_relax();
     nxm_foreign_begin();
     if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) &&
         (waiting_call || !may_wait(scope)))
@@ -47,6 +49,7 @@ int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_
     else if (result != NXM_OK)
         result = NXM_EUNSUPPORTED;
     nxm_foreign_end();
+    nxm_capture_restore(mode);
     if (result != NXM_OK && result != NXM_EUNSUPPORTED)
         nxm_log(NXM_LOG_WARNING, "the plugin refused to release 0x%llx: %s; the block stays in the report",
                 (unsigned long long)entry->address, ret_error->text);
@@ -65,6 +68,9 @@ static void drain_scope(struct nxm_scope *scope, void *except)
 
 void nxm_giveback_drain(struct nxm_scope *except)
 {
-    if (atomic_exchange(&drain_owed, except != NULL))
-        nxm_scope_each(drain_scope, except);
+    if (!atomic_exchange(&drain_owed, except != NULL))
+        return;
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    nxm_scope_each(drain_scope, except);
+    nxm_capture_restore(mode);
 }

@@ -1,5 +1,6 @@
 /* Contexts own synchronous memory: before one is destroyed or reset its blocks go back through their owner, and are counted
  * as reclaimed by reset. Stream-ordered blocks stay. */
+#include "capture.h"
 #include "context.h"
 #include "hook.h"
 #include "lane.h"
@@ -44,9 +45,26 @@ static void close_context(CUcontext context)
         struct dying dying = { nxm_table(owned_by_contexts[i]), (uint64_t)(uintptr_t)context };
         nxm_blocks_each(dying.table, reclaim_block, &dying);
     }
+    CUstreamCaptureMode mode = nxm_capture_relax(); /* destroying is not forbidden by captures elsewhere */
     nxm_lane_context_gone(context);
     nxm_scope_each(tell_gone, context);
     nxm_scope_close_context(context);
+    nxm_capture_restore(mode);
+    if (nxm_capture_context_gone(context))
+        nxm_lane_captures_closed();
+}
+
+/* The driver lets a context's work end before its memory goes. So must we, whose blocks go first. */
+static void let_work_pass(CUcontext context)
+{
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    CUcontext popped = NULL;
+
+    if (nxm_plugin() && nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {
+        nxm_real.cuCtxSynchronize();
+        nxm_real.cuCtxPopCurrent_v2(&popped);
+    }
+    nxm_capture_restore(mode);
 }
 
 /* A failed destroy changes nothing, so the handle is tried first: pushing a context is refused for a dead one. */
@@ -70,8 +88,10 @@ static bool is_primary(CUcontext context)
 static void before_destroy(enum nxm_mode mode, CUcontext context)
 {
     /* cuCtxDestroy refuses a primary context. */
-    if (mode == NXM_MODE_SERVE && is_alive(context) && !is_primary(context))
-        close_context(context);
+    if (mode != NXM_MODE_SERVE || !is_alive(context) || is_primary(context))
+        return;
+    let_work_pass(context);
+    close_context(context);
 }
 
 CUresult hook_cuCtxDestroy(CUcontext context)
@@ -122,8 +142,10 @@ static void before_reset(enum nxm_mode mode, CUdevice device)
 {
     CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_context_primary(device) : NULL;
 
-    if (context)
-        close_context(context);
+    if (!context)
+        return;
+    let_work_pass(context);
+    close_context(context);
 }
 
 CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)

@@ -62,6 +62,8 @@ CUresult hook_cuStreamDestroy_v2(CUstream stream)
 
     if (ours && result == CUDA_SUCCESS) {
         nxm_stream_key_retire(stream);
+        if (nxm_capture_stream_gone(stream))
+            nxm_lane_captures_closed();
         if (key != 0)
             nxm_scope_each(tell_gone, &key);
         nxm_lane_poll(false);
@@ -72,12 +74,25 @@ CUresult hook_cuStreamDestroy_v2(CUstream stream)
 
 /* --- capture ------------------------------------------------------------------------------------------------------ */
 
-/* The announcement stands between two calls: it must be made before the real begin and settled after it. */
+static void captures_closed(const void *caller)
+{
+    enum nxm_mode mode = nxm_enter(caller, false);
+
+    if (mode == NXM_MODE_SERVE)
+        nxm_lane_captures_closed();
+    nxm_leave(mode);
+}
+
+/* The announcement stands between two calls: it must be made before the real begin and settled after it. A forked child
+ * announces nothing: the thread whose record it would wait for stayed behind. */
 #define BEGIN_CAPTURE(symbol, per_thread, ...) \
     NXM_NEEDS(symbol); \
+    if (nxm_is_child()) \
+        return nxm_real.symbol(__VA_ARGS__); \
     nxm_capture_announce(); \
     CUresult result = nxm_real.symbol(__VA_ARGS__); \
-    nxm_capture_begun(stream, per_thread, result); \
+    if (nxm_capture_begun(stream, per_thread, result)) \
+        captures_closed(NXM_CALLER); \
     return result
 
 CUresult hook_cuStreamBeginCapture(CUstream stream)
@@ -114,12 +129,8 @@ CUresult hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, c
 
 static CUresult ended(CUstream stream, bool per_thread, const void *caller, CUresult result)
 {
-    if (!nxm_capture_ended(stream, per_thread))
-        return result;
-    enum nxm_mode mode = nxm_enter(caller, false);
-    if (mode == NXM_MODE_SERVE)
-        nxm_lane_captures_closed();
-    nxm_leave(mode);
+    if (!nxm_is_child() && nxm_capture_ended(stream, per_thread))
+        captures_closed(caller);
     return result;
 }
 

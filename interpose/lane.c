@@ -89,16 +89,21 @@ static struct nxm_waiting *head_of(struct lane *lane, CUevent *ret_event)
     return head;
 }
 
+static bool has_passed(const struct nxm_waiting *entry, CUevent event)
+{
+    return atomic_load(&entry->orphan) || (event && nxm_event_passed(event));
+}
+
 /* Whether the head of this lane is done with, one way or the other. */
 static bool retire_head(struct nxm_waiting *entry, CUevent event, struct poll *poll)
 {
     struct nxm_error error = { 0 };
 
-    if (atomic_load(&entry->scope->closed)) {
-        entry->event = NULL; /* its context is gone, and the block and the event with it */
-        return true;
-    }
-    if (!event || entry->scope == poll->except || !nxm_event_passed(event))
+    if (!event && !atomic_load(&entry->orphan))
+        return false; /* parked: whoever records it has hold of it */
+    if (atomic_load(&entry->scope->closed))
+        return true; /* its context is gone, and the block with it */
+    if (entry->scope == poll->except || !has_passed(entry, event))
         return false;
     if (nxm_giveback(entry, poll->waiting_call, &error) == NXM_EUNSUPPORTED)
         return false;
@@ -230,45 +235,77 @@ void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes)
 
 /* --- captures and contexts that end ------------------------------------------------------------------------- */
 
+static struct nxm_waiting *claim_parked(void)
+{
+    struct nxm_waiting *parked = NULL;
+
+    nxm_lock_acquire(&lock);
+    for (struct lane *lane = lanes; lane && !parked; lane = lane->next) {
+        for (struct nxm_waiting *e = lane->head; e && !parked; e = e->next)
+            parked = e->event || e->recording || atomic_load(&e->orphan) ? NULL : e;
+    }
+    if (parked)
+        parked->recording = true;
+    nxm_lock_release(&lock);
+    return parked;
+}
+
 void nxm_lane_captures_closed(void)
 {
-    for (;;) {
-        struct nxm_waiting *parked = NULL;
-        nxm_lock_acquire(&lock);
-        for (struct lane *lane = lanes; lane && !parked; lane = lane->next) {
-            for (struct nxm_waiting *e = lane->head; e && !parked; e = e->next)
-                parked = e->event ? NULL : e;
-        }
-        nxm_lock_release(&lock);
-        /* A parked entry is at no poller's mercy: without an event nobody pops it. */
+    struct nxm_waiting *parked;
+    bool recorded = true;
+
+    while (recorded && (parked = claim_parked()) != NULL) {
         CUevent event = NULL;
-        if (!parked || nxm_event_record_on_context(parked->context, &event) != CUDA_SUCCESS)
-            return;
+        recorded = nxm_event_record_on_context(parked->context, &event) == CUDA_SUCCESS;
         nxm_lock_acquire(&lock);
         parked->event = event;
+        parked->recording = false;
         nxm_lock_release(&lock);
     }
 }
 
-void nxm_lane_context_gone(CUcontext context)
+/* Takes out of the lanes what hangs on the context's events. An entry that another thread has in hand only learns of it. */
+static struct nxm_waiting *take_orphans(CUcontext context)
 {
+    struct nxm_waiting *orphans = NULL;
+
     nxm_lock_acquire(&lock);
     for (struct lane *lane = lanes; lane; lane = lane->next) {
         struct nxm_waiting **link = &lane->head;
         lane->tail = NULL;
         while (*link) {
             struct nxm_waiting *entry = *link;
-            if (entry->context != context || (lane->polled && entry == lane->head)) {
+            bool in_hand = entry->recording || (lane->polled && entry == lane->head);
+            if (entry->context == context)
+                atomic_store(&entry->orphan, true);
+            if (entry->context != context || in_hand) {
                 lane->tail = entry;
                 link = &entry->next;
                 continue;
             }
             *link = entry->next;
+            entry->next = orphans;
+            orphans = entry;
             atomic_fetch_sub(&waiting_blocks, 1);
             atomic_fetch_sub(&waiting_bytes, entry->bytes);
-            nxm_mem_free(entry);
         }
     }
     nxm_lock_release(&lock);
+    return orphans;
+}
+
+void nxm_lane_context_gone(CUcontext context)
+{
+    struct nxm_waiting *orphan = take_orphans(context);
+
+    while (orphan) {
+        struct nxm_waiting *next = orphan->next;
+        struct nxm_error error = { 0 };
+        if (orphan->scope->context != context) /* else closing the scope gives the block back */
+            nxm_giveback(orphan, true, &error);
+        nxm_waiting_free(orphan);
+        orphan = next;
+    }
     nxm_event_context_gone(context);
 }

@@ -1,5 +1,8 @@
 #include "lifecycle.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "core/log.h"
 #include "core/text.h"
 #include "door.h"
@@ -12,6 +15,7 @@
 #include "turn.h"
 
 static struct nxm_turn first_use;
+static _Atomic int starting_pid; /* who has the turn */
 
 /* Which of our rows this driver has; the others are never invented. */
 static void say_what_is_hooked(void)
@@ -45,9 +49,14 @@ static void start(void)
 
 static bool begin_once(void)
 {
+    int starter = atomic_load(&starting_pid);
+
     if (nxm_turn_is_done(&first_use))
         return true;
+    if (starter != 0 && starter != getpid())
+        return false; /* forked meanwhile: the thread that would finish is not in this process */
     if (nxm_turn_take(&first_use) == NXM_TURN_YOURS) {
+        atomic_store(&starting_pid, getpid());
         start();
         nxm_turn_finish(&first_use);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "context.h"
 #include "core/log.h"
 #include "core/stack.h"
 #include "cuda_status.h"
@@ -10,6 +11,7 @@
 #include "lane.h"
 #include "process.h"
 #include "owned.h"
+#include "real.h"
 #include "scope.h"
 #include "tally.h"
 #include "thread.h"
@@ -97,30 +99,66 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
     return result;
 }
 
+/* A mechanism that is not told of streams makes calls which, unlike the program's own, need a current context and may be
+ * forbidden by a capture. The primary context comes first: stream-ordered memory outlives a context of the program's own. */
+struct surroundings {
+    bool pushed;
+    CUstreamCaptureMode mode;
+};
+
+static struct surroundings surround(const struct nxm_order *order)
+{
+    struct surroundings around = { .mode = nxm_capture_relax() };
+    CUcontext current = NULL, wanted = nxm_context_primary(order->device);
+
+    if (!wanted)
+        wanted = order->context;
+    if (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != wanted)
+        around.pushed = nxm_real.cuCtxPushCurrent_v2(wanted) == CUDA_SUCCESS;
+    return around;
+}
+
+static void surround_end(struct surroundings around)
+{
+    CUcontext popped = NULL;
+
+    if (around.pushed)
+        nxm_real.cuCtxPopCurrent_v2(&popped);
+    nxm_capture_restore(around.mode);
+}
+
 /* One attempt. The block's stack is captured once, before the plugin runs. */
 static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
                          struct nxm_error *error)
 {
     struct nxm_companion_call call = { &scope->companion, &order->cuda };
     bool companion = nxm_companion_allocates(&scope->companion);
+    bool unaware = !companion && order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    struct surroundings around = { 0 };
 
+    if (unaware)
+        around = surround(order);
     nxm_foreign_begin();
     nxm_thread.block_is_range = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
     int result = nxm_allocator_allocate(scope->allocator, block, companion ? nxm_companion_allocate : NULL, &call, error);
     nxm_thread.block_is_range = false;
     nxm_foreign_end();
+    if (unaware)
+        surround_end(around);
     return result;
 }
 
-/* A mechanism that hands out the driver's own addresses was given one whose record still stands: that block was freed by
- * a route we do not see. The plugin still counts it, so the gate stays shut: that is the safe side. */
+/* The plugin was given an address whose record still stands: that block was freed by a route we do not see. So it is with
+ * every block of the driver's (a graph that took its memory along, say), and with one that a mechanism got from the driver
+ * and hands out as it is. That mechanism still counts the old block, so the gate stays shut: the safe side. */
 static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
 {
     struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
+    bool as_it_is = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
     struct nxm_block stale;
 
-    if (!(scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION) ||
-        nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
+    if (nxm_blocks_find(memory, address, &stale) != NXM_OK || (stale.allocator && !as_it_is) ||
+        nxm_blocks_claim(memory, address, stale.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
         return false;
     nxm_blocks_remove(memory, address, stale.id);
     nxm_tally_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
@@ -220,12 +258,10 @@ static CUresult free_through_lane(const struct nxm_block *block, const struct nx
             return call(argument); /* only graph memory may be freed there: the driver says so */
         return nxm_deferral_on_stream(block, order);
     }
-    /* A synchronous free of stream-ordered memory adds no wait natively. */
-    bool wait = nxm_options()->free == NXM_FREE_SYNC && block->context != 0;
-    struct nxm_block owned = *block;
-    if (owned.context == 0)
-        owned.context = (uint64_t)(uintptr_t)order->context;
-    return nxm_deferral_on_context(&owned, wait);
+    bool wait = nxm_options()->free == NXM_FREE_SYNC;
+    if (block->context == 0)
+        return nxm_deferral_ordered(block, order->context);
+    return nxm_deferral_on_context(block, wait);
 }
 
 CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument)
@@ -261,8 +297,10 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     struct nxm_block block;
     CUresult result = CUDA_SUCCESS;
 
-    if (!memory || nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block) != NXM_OK)
+    if (!memory || nxm_blocks_find(memory, address, &block) != NXM_OK)
         return nxm_owned_contains(address) ? CUDA_ERROR_INVALID_VALUE : call(argument);
+    if (nxm_blocks_claim(memory, address, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block) != NXM_OK)
+        return block.allocator ? nxm_tally_misuse("freed twice", address) : call(argument);
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
     if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
         result = call(argument);

@@ -17,7 +17,7 @@ struct nxm_waiting *nxm_waiting_new(const struct nxm_block *block)
 
 void nxm_waiting_free(struct nxm_waiting *entry)
 {
-    if (entry && entry->event)
+    if (entry && entry->event && !atomic_load(&entry->orphan))
         nxm_event_give(entry->context, entry->event);
     nxm_mem_free(entry);
 }

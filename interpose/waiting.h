@@ -4,6 +4,9 @@
 #ifndef NXM_WAITING_H
 #define NXM_WAITING_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "core/blocks.h"
 #include "event.h"
 #include "scope.h"
@@ -12,8 +15,10 @@ struct nxm_waiting {
     struct nxm_waiting *next;
     struct nxm_scope *scope;
     uint64_t address, id, bytes;
-    CUcontext context; /* of the event */
-    CUevent event;     /* NULL: parked during a capture, not recorded yet */
+    CUcontext context;   /* of the event */
+    CUevent event;       /* NULL: parked during a capture, not recorded yet */
+    bool recording;      /* parked, and a thread is recording its event: nobody else touches the entry */
+    _Atomic bool orphan; /* its context is gone, the event with it; the work has passed */
 };
 
 struct nxm_waiting *nxm_waiting_new(const struct nxm_block *block); /* a plugin's block; NULL: no memory */
