@@ -30,20 +30,32 @@ static void wait_on_lane(uint64_t key, struct nxm_waiting *entry)
     nxm_waiting_free(entry);
 }
 
-CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_order *order)
+/* The block is WAITING from here on, and its record the caller's. */
+static CUresult begin(const struct nxm_block *block, CUcontext context, struct nxm_waiting **ret_entry)
 {
-    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
-    bool per_thread = order->cuda.flags & NXMEM_CUDA_ORDER_FLAG_PER_THREAD;
     struct nxm_waiting *entry = nxm_waiting_new(block);
 
     if (!entry)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
+    if (nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) !=
+        NXM_OK) {
         nxm_waiting_free(entry);
         return nxm_tally_misuse("freed twice", block->address);
     }
-    entry->context = order->context;
-    CUresult result = nxm_event_record_on_stream(order->context, (CUstream)(uintptr_t)order->cuda.stream, per_thread,
+    entry->context = context;
+    *ret_entry = entry;
+    return CUDA_SUCCESS;
+}
+
+CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_order *order)
+{
+    bool per_thread = order->cuda.flags & NXMEM_CUDA_ORDER_FLAG_PER_THREAD;
+    struct nxm_waiting *entry = NULL;
+    CUresult result = begin(block, order->context, &entry);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = nxm_event_record_on_stream(order->context, (CUstream)(uintptr_t)order->cuda.stream, per_thread,
                                                  &entry->event);
     if (result != CUDA_SUCCESS) {
         back_to_live(block);
@@ -95,17 +107,12 @@ static CUresult release_now(struct nxm_waiting *entry)
 
 CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
 {
-    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
-    struct nxm_waiting *entry = nxm_waiting_new(block);
+    struct nxm_waiting *entry = NULL;
+    CUresult result = begin(block, (CUcontext)(uintptr_t)block->context, &entry);
 
-    if (!entry)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
-        nxm_waiting_free(entry);
-        return nxm_tally_misuse("freed twice", block->address);
-    }
-    entry->context = (CUcontext)(uintptr_t)block->context;
-    CUresult result = nxm_event_record_on_context(entry->context, &entry->event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = nxm_event_record_on_context(entry->context, &entry->event);
     if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) /* a capture is open: ours to say, nothing was asked */
         return park(block, entry);
     if (result != CUDA_SUCCESS) {
@@ -128,19 +135,12 @@ CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
 
 CUresult nxm_deferral_ordered(const struct nxm_block *block, CUcontext current)
 {
-    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
-    struct nxm_waiting *entry = nxm_waiting_new(block);
-    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    struct nxm_waiting *entry = NULL;
+    CUresult result = begin(block, current, &entry);
 
-    if (!entry)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) != NXM_OK) {
-        nxm_waiting_free(entry);
-        return nxm_tally_misuse("freed twice", block->address);
-    }
-    entry->context = current;
-    if (current)
-        result = nxm_event_record_on_context(current, &entry->event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = current ? nxm_event_record_on_context(current, &entry->event) : CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS) {
         wait_on_lane(context_key(current), entry);
         return CUDA_SUCCESS;

@@ -1,6 +1,6 @@
 #include "exit.h"
 
-#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -101,6 +102,27 @@ static void x1(void)
 
 /* --- X2: the report -------------------------------------------------------------------------------------------- */
 
+static bool is_same_file(int a, int b)
+{
+    struct stat of_a, of_b;
+
+    return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* What the program itself writes to is appended to, not emptied. A pipe that nobody reads is no place for a report. */
+static int open_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+
+    if (fd < 0)
+        return -1;
+    if (is_same_file(fd, STDOUT_FILENO) || is_same_file(fd, STDERR_FILENO))
+        lseek(fd, 0, SEEK_END);
+    else if (ftruncate(fd, 0) != 0 && errno != EINVAL) /* EINVAL: no regular file */
+        nxm_log(NXM_LOG_INFO, "cannot empty %s: the report overwrites its beginning", path);
+    return fd;
+}
+
 static int open_report(const char *pattern)
 {
     char path[PATH_MAX];
@@ -108,12 +130,12 @@ static int open_report(const char *pattern)
     if (strcmp(pattern, "stderr") == 0)
         return STDERR_FILENO;
     nxm_report_path(pattern, path, sizeof path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        nxm_log(NXM_LOG_WARNING, "cannot write the report to %s: it goes to standard error", path);
-        return STDERR_FILENO;
-    }
-    return fd;
+    int fd = path[0] ? open_file(path) : -1;
+    if (fd >= 0)
+        return fd;
+    nxm_log(NXM_LOG_WARNING, "cannot write the report to %s: %s; it goes to standard error", path[0] ? path : pattern,
+            path[0] ? strerror(errno) : "the path is too long");
+    return STDERR_FILENO;
 }
 
 /* Returns how many blocks leaked. */

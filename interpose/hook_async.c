@@ -54,7 +54,7 @@ static CUresult serve_alloc(struct call *c, enum nxm_api api, CUdeviceptr *ret_a
     }
     struct nxm_scope *scope = ours ? nxm_scope_enter_for(&order, &refuse) : NULL;
     if (scope) {
-        CUresult result = nxm_serve_allocate(scope, &order, c->bytes, api, ret_address);
+        CUresult result = nxm_serve_allocate(scope, &order, c->bytes, api, real_alloc, c, ret_address);
         nxm_scope_leave(scope);
         return result;
     }

@@ -28,7 +28,7 @@ static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
     /* While a capture is open the driver knows what it forbids. */
     struct nxm_scope *scope = placed && !nxm_capture_open() ? nxm_scope_enter_for(&order, &refuse) : NULL;
     if (scope) {
-        CUresult result = nxm_serve_allocate(scope, &order, bytes, api, address);
+        CUresult result = nxm_serve_allocate(scope, &order, bytes, api, real_alloc, &bytes, address);
         nxm_scope_leave(scope);
         return result;
     }

@@ -3,10 +3,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A plugin's own call gets no label, and the driver calls inside it are the plugin's, whatever thread it runs on. */
+#define NXM_RUNTIME_GUARD(call)                            \
+    if (nxm_is_plugins_call(__builtin_return_address(0))) { \
+        nxm_foreign_begin();                               \
+        cudaError_t its_result = (call);                   \
+        nxm_foreign_end();                                 \
+        return its_result;                                 \
+    }
+
 #include "hooks.h"
 #include "label.h"
+#include "lifecycle.h"
 #include "observe.h"
 #include "runtime.h"
+#include "thread.h"
 
 #define REAL(symbol) __typeof__(hook_##symbol) *real
 

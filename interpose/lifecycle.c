@@ -85,6 +85,19 @@ enum nxm_mode nxm_enter(const void *caller, bool begin)
     return NXM_MODE_SERVE;
 }
 
+bool nxm_is_plugins_call(const void *caller)
+{
+    if (nxm_thread.foreign != 0)
+        return true;
+    if (nxm_is_child() || !nxm_plugin())
+        return false;
+    nxm_door_count_in(); /* as in nxm_enter: the plugin stays while it is looked at */
+    struct nxm_module *plugin = nxm_plugin();
+    bool its = plugin && nxm_module_contains(plugin, caller);
+    nxm_door_count_out();
+    return its;
+}
+
 void nxm_leave(enum nxm_mode mode)
 {
     if (mode != NXM_MODE_SERVE)

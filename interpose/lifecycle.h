@@ -23,4 +23,8 @@ enum nxm_mode {
 enum nxm_mode nxm_enter(const void *caller, bool begin);
 void nxm_leave(enum nxm_mode mode); /* takes every mode */
 
+/* Whether code at `caller` is the plugin's, or this thread is inside it: for hooks of the runtime, whose driver calls come from
+ * the runtime's code. */
+bool nxm_is_plugins_call(const void *caller);
+
 #endif

@@ -1,5 +1,7 @@
 #include "objects.h"
 
+#include <string.h>
+
 #include "core/mem.h"
 #include "route_libc.h"
 
@@ -20,12 +22,31 @@ struct snapshot {
     bool done;
 };
 
+/* Where there is no memory, one snapshot at a time fits here. */
+#define SPARE_BYTES (48 * 1024)
+static _Alignas(16) unsigned char spare[SPARE_BYTES];
+static bool spare_taken;
+
+static void *take_memory(size_t bytes)
+{
+    void *pages = bytes ? nxm_mem_map(bytes) : NULL;
+    if (pages || !bytes || bytes > SPARE_BYTES || __atomic_exchange_n(&spare_taken, true, __ATOMIC_ACQUIRE)) return pages;
+    memset(spare, 0, bytes);
+    return spare;
+}
+
+static void give_memory(void *memory, size_t bytes)
+{
+    if (memory == spare) __atomic_store_n(&spare_taken, false, __ATOMIC_RELEASE);
+    else nxm_mem_unmap(memory, bytes);
+}
+
 static bool snapshot_start(struct snapshot *snapshot)
 {
     snapshot->next = nxm_route_first_object();
     for (struct link_map *map = snapshot->next; map; map = map->l_next) ++snapshot->count;
     snapshot->bytes = snapshot->count * (sizeof(struct nxm_object) + 1);
-    snapshot->list = snapshot->bytes ? nxm_mem_map(snapshot->bytes) : NULL;
+    snapshot->list = take_memory(snapshot->bytes);
     return snapshot->list != NULL;
 }
 
@@ -66,7 +87,7 @@ bool nxm_objects_query(void (*query)(void *argument, const struct nxm_objects *o
 {
     struct snapshot snapshot = {.query = query, .argument = argument};
     dl_iterate_phdr(visit, &snapshot);
-    nxm_mem_unmap(snapshot.list, snapshot.bytes);
+    give_memory(snapshot.list, snapshot.bytes);
     return snapshot.done;
 }
 

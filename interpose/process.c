@@ -65,7 +65,7 @@ static void own_directory(char *ret_directory, size_t capacity)
 void nxm_process_load_plugin(void)
 {
     struct nxm_error error = { 0 };
-    char directory[PATH_MAX];
+    static char directory[PATH_MAX]; /* this runs once, perhaps on a small stack */
 
     own_directory(directory, sizeof directory);
     if (nxm_module_find_path(options.plugin, directory, plugin_path, sizeof plugin_path, &error) == NXM_OK) {

@@ -34,12 +34,18 @@ void nxm_runtime_forget_callers(void);
     NXM_SLOT_DECLARE(3, symbol, like)
 #include "cuda_api.def"
 
+/* What comes before the body, for who defines it before including this. */
+#ifndef NXM_RUNTIME_GUARD
+#define NXM_RUNTIME_GUARD(call)
+#endif
+
 /* Defines hook_X and its variants: each calls body(api, real, arguments…), or fails for want of a runtime. */
 #define NXM_RUNTIME_ENTRY(name, symbol, find, body, parameters, ...)         \
     cudaError_t name parameters                                              \
     {                                                                        \
         __typeof__(hook_##symbol) *real = (__typeof__(hook_##symbol) *)find; \
         if (!real) return cudaErrorInsufficientDriver;                       \
+        NXM_RUNTIME_GUARD(real(__VA_ARGS__))                                 \
         return body(NXM_API_##symbol, real, __VA_ARGS__);                    \
     }
 #define NXM_RUNTIME_SLOT(slot, symbol, body, parameters, ...)                                              \

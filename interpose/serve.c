@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "capture.h"
@@ -165,8 +166,23 @@ static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
     return true;
 }
 
+/* A plugin that refuses always would fill the log: the first few, then each power of ten. */
+static void say_refusal(int result, enum nxm_api api, uint64_t bytes, const struct nxm_error *error)
+{
+    static _Atomic unsigned long refusals;
+    unsigned long count = 0, power = 1;
+
+    if (result != NXM_ENOMEM)
+        count = atomic_fetch_add(&refusals, 1) + 1;
+    while (power < count)
+        power *= 10;
+    bool shown = count > 0 && (count <= 3 || count == power);
+    nxm_log(shown ? NXM_LOG_WARNING : NXM_LOG_INFO, "%s of %llu bytes failed: %s%s", nxm_api_names[api],
+            (unsigned long long)bytes, error->text, shown && count >= 3 ? " (further ones are shown now and then)" : "");
+}
+
 CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
-                            CUdeviceptr *ret_address)
+                            nxm_native_call call, void *argument, CUdeviceptr *ret_address)
 {
     struct nxm_error error = { 0 };
     struct nxm_block block;
@@ -190,14 +206,19 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
             result = allocate_once(scope, order, &block, &error);
         }
     }
+    bool ours = error.status == NXMEM_STATUS_OK && bytes <= UINT64_MAX / 2; /* beyond, no size could be rounded up */
+    if (result == NXM_ENOMEM && ours && !nxm_refuse_instead()) {
+        static int once;
+        nxm_log_once(&once, "no memory of our own to record a block in (%s): the driver serves", error.text);
+        return nxm_serve_native(order, bytes, NXM_CLASS_NATIVE, api, 0, call, argument, ret_address);
+    }
     CUresult answer = nxm_cuda_status(result, &error);
     if (result == NXM_OK) {
         *ret_address = block.address;
         nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the plugin", nxm_api_names[api], (unsigned long long)bytes,
                 (unsigned long long)block.address);
     } else {
-        nxm_log(result == NXM_ENOMEM ? NXM_LOG_INFO : NXM_LOG_WARNING, "%s of %llu bytes failed: %s", nxm_api_names[api],
-                (unsigned long long)bytes, error.text);
+        say_refusal(result, api, bytes, &error);
     }
     return answer;
 }

@@ -16,9 +16,9 @@
 typedef CUresult (*nxm_native_call)(void *argument, CUdeviceptr *ret_address);
 
 /* Allocates `bytes` (> 0) from the plugin. *ret_address is written only on success. The scope was entered by the caller,
- * who leaves it. */
+ * who leaves it. `call`: the driver's own, for when it is our memory that is out, not the device's. */
 CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
-                            CUdeviceptr *ret_address);
+                            nxm_native_call call, void *argument, CUdeviceptr *ret_address);
 
 /* The driver serves; the block is recorded with this class. `order` may be NULL: context and device unknown. */
 CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nxm_class class_, enum nxm_api api,

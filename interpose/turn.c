@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_SECONDS 10
+#define WAIT_SECONDS 5
 
 enum nxm_turn_answer nxm_turn_take(struct nxm_turn *turn)
 {
@@ -16,10 +16,17 @@ enum nxm_turn_answer nxm_turn_take(struct nxm_turn *turn)
     if (atomic_compare_exchange_strong(&turn->state, &nobody, 1))
         return NXM_TURN_YOURS;
 
-    struct timespec limit = { .tv_sec = WAIT_SECONDS, .tv_nsec = 0 };
-    for (int slept = 0; !nxm_turn_is_done(turn) && slept < 2; slept++)
+    struct timespec now, limit = { .tv_sec = WAIT_SECONDS, .tv_nsec = 0 };
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    time_t end = now.tv_sec + WAIT_SECONDS;
+    while (!nxm_turn_is_done(turn) && !atomic_load(&turn->given_up) && now.tv_sec < end) {
         syscall(SYS_futex, &turn->state, FUTEX_WAIT_PRIVATE, 1u, &limit, NULL, 0);
-    return nxm_turn_is_done(turn) ? NXM_TURN_DONE : NXM_TURN_GAVE_UP;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    if (nxm_turn_is_done(turn))
+        return NXM_TURN_DONE;
+    atomic_store(&turn->given_up, 1); /* what could not be waited for once is not waited for again */
+    return NXM_TURN_GAVE_UP;
 }
 
 void nxm_turn_finish(struct nxm_turn *turn)

@@ -10,7 +10,8 @@
 enum nxm_turn_answer { NXM_TURN_YOURS, NXM_TURN_DONE, NXM_TURN_GAVE_UP };
 
 struct nxm_turn {
-    _Atomic unsigned state; /* 0 nobody yet, 1 being done, 2 done */
+    _Atomic unsigned state;    /* 0 nobody yet, 1 being done, 2 done */
+    _Atomic unsigned given_up; /* 1: a waiter gave up */
 };
 
 /* YOURS obliges the caller to call nxm_turn_finish. */

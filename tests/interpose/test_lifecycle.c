@@ -61,6 +61,8 @@ static void a_call_from_the_plugins_code_is_the_plugins(void **state)
     (void)state;
     assert_non_null(code);
     assert_int_equal(nxm_enter(code, true), NXM_MODE_NESTED);
+    assert_true(nxm_is_plugins_call(code));
+    assert_false(nxm_is_plugins_call(NULL));
 }
 
 static void the_plugin_is_not_taken_from_under_a_thread_that_is_inside(void **state)

@@ -12,6 +12,12 @@
 #include "interpose/scope.h"
 #include "interpose/serve.h"
 
+static CUresult no_driver(void *unused, CUdeviceptr *ret_address)
+{
+    (void)unused, (void)ret_address;
+    return CUDA_ERROR_UNKNOWN;
+}
+
 static struct nxm_scope *enter(struct nxm_order *order)
 {
     bool refuse = true;
@@ -55,7 +61,7 @@ static void closing_a_context_gives_its_allocator_up_and_its_blocks_back(void **
     fake.current = (CUcontext)(uintptr_t)0x5000;
     assert_int_equal(nxm_order_synchronous(&order), CUDA_SUCCESS);
     struct nxm_scope *scope = enter(&order);
-    assert_int_equal(nxm_serve_allocate(scope, &order, 100, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 100, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
     nxm_scope_leave(scope);
     nxm_scope_close_context(order.context);
     assert_null(scope->allocator);
@@ -90,7 +96,7 @@ static void a_free_of_a_block_whose_scope_is_closed_never_reaches_a_plugin(void 
     fake.current = (CUcontext)(uintptr_t)0x7000;
     assert_int_equal(nxm_order_synchronous(&order), CUDA_SUCCESS);
     struct nxm_scope *scope = enter(&order);
-    assert_int_equal(nxm_serve_allocate(scope, &order, 100, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 100, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
     atomic_store(&scope->closed, true); /* another thread is about to destroy the context */
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_INVALID_VALUE);
     atomic_store(&scope->closed, false);
@@ -109,7 +115,7 @@ static void *hammer(void *unused)
         CUdeviceptr address = 0;
         if (!scope)
             continue;
-        nxm_serve_allocate(scope, &order, 64, NXM_API_cuMemAlloc_v2, &address);
+        nxm_serve_allocate(scope, &order, 64, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address);
         nxm_scope_leave(scope);
         if (i % 50 == 0)
             nxm_scope_close_context(order.context);

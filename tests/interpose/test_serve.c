@@ -6,12 +6,19 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "core/mem.h"
 #include "fake_driver.h"
 #include "interpose/lifecycle.h"
 #include "interpose/owned.h"
 #include "interpose/process.h"
 #include "interpose/serve.h"
 #include "interpose/tally.h"
+
+static CUresult no_driver(void *unused, CUdeviceptr *ret_address)
+{
+    (void)unused, (void)ret_address;
+    return CUDA_ERROR_UNKNOWN;
+}
 
 static unsigned native_calls;
 static CUresult native_result;
@@ -39,7 +46,7 @@ static CUdeviceptr allocate(void)
     struct nxm_scope *scope = nxm_scope_enter_for(&order, &refuse);
 
     assert_non_null(scope);
-    assert_int_equal(nxm_serve_allocate(scope, &order, 1000, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 1000, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
     nxm_scope_leave(scope);
     return address;
 }
@@ -139,17 +146,36 @@ static void a_block_freed_out_of_sight_does_not_stand_in_the_way_of_the_next(voi
 
     (void)state;
     scope->companion.vtable.allocate_on = allocate_on;
-    assert_int_equal(nxm_serve_allocate(scope, &order, 500, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 500, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
     /* a plugin that does not pass the driver's addresses on hands out a live one: refused */
-    assert_int_equal(nxm_serve_allocate(scope, &order, 600, NXM_API_cuMemAlloc_v2, &address), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 600, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_ERROR_OUT_OF_MEMORY);
     scope->companion.vtable.traits = NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
-    assert_int_equal(nxm_serve_allocate(scope, &order, 700, NXM_API_cuMemAlloc_v2, &address), CUDA_SUCCESS);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 700, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
     scope->companion.vtable = none;
     nxm_scope_leave(scope);
     assert_true(is_known(address, &block));
     assert_int_equal(block.bytes, 700);
     assert_int_equal(nxm_tally_amount(NXM_AMOUNT_OUT_OF_SIGHT).blocks, before + 1);
     nxm_blocks_remove(nxm_table(NXM_TABLE_MEMORY), address, block.id);
+}
+
+/* The record cannot be kept: what the plugin gave goes back, and the driver serves. */
+static void without_memory_of_our_own_the_driver_serves(void **state)
+{
+    bool refuse = false;
+    CUdeviceptr address = 0, given = 0xE300;
+    struct nxm_scope *scope = nxm_scope_enter_for(&order, &refuse);
+
+    (void)state;
+    for (unsigned long n = 1; n <= 6; n++) {
+        native_calls = 0;
+        nxm_mem_fail_at(n);
+        assert_int_equal(nxm_serve_allocate(scope, &order, 500, NXM_API_cuMemAlloc_v2, native_allocate, &given, &address),
+                         CUDA_SUCCESS);
+        nxm_mem_fail_at(0);
+        nxm_serve_free(address, &order, native_free, NULL);
+    }
+    nxm_scope_leave(scope);
 }
 
 static void a_late_free_of_plugin_memory_is_counted_and_not_the_drivers(void **state)
@@ -206,6 +232,7 @@ int main(void)
         SERVE(a_native_block_is_the_drivers_to_free_and_stays_when_that_failed),
         SERVE(an_address_the_driver_hands_out_again_was_freed_out_of_sight),
         SERVE(a_block_freed_out_of_sight_does_not_stand_in_the_way_of_the_next),
+        SERVE(without_memory_of_our_own_the_driver_serves),
         SERVE(a_late_free_of_plugin_memory_is_counted_and_not_the_drivers),
         SERVE(a_late_free_of_the_drivers_memory_is_the_drivers),
     };

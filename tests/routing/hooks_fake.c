@@ -100,3 +100,15 @@ static __attribute__((used)) void numbers(void)
             "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                              \
             "test %rax, %rax\njz 1f\njmp *%rax\n1: mov $500, %eax\nret\n.size " #symbol ", . - " #symbol "\n");
 #include "interpose/cuda_api.def" /* weak: the routing hooks are the shim's own */
+
+/* No plugin here: nobody's call is one's own. */
+bool nxm_is_plugins_call(const void *caller)
+{
+    (void)caller;
+    return false;
+}
+
+void nxm_foreign_begin(void);
+void nxm_foreign_end(void);
+void nxm_foreign_begin(void) {}
+void nxm_foreign_end(void) {}
