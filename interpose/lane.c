@@ -15,7 +15,8 @@
 #include "summary.h"
 #include "thread.h"
 
-#define POLLED_LANES 4 /* no poll walks more */
+#define POLLED_LANES 4    /* no poll walks more */
+#define POLLED_ENTRIES 64 /* nor gives back more: a thread must not be kept at what others go on freeing */
 
 struct entry {
     struct entry *next;
@@ -189,6 +190,7 @@ static void drain(struct nxm_scope *except)
 struct poll {
     bool waiting_call;
     const struct nxm_scope *except; /* its allocator must not be entered; NULL none */
+    uint64_t budget;                /* entries it may still look at */
     uint64_t bytes;                 /* given back so far */
 };
 
@@ -229,7 +231,8 @@ static void poll_lane(struct lane *lane, struct poll *poll)
     struct entry *entry;
     CUevent event;
 
-    while ((entry = head_of(lane, &event)) != NULL && retire_head(entry, event, poll)) {
+    while (poll->budget > 0 && (entry = head_of(lane, &event)) != NULL && retire_head(entry, event, poll)) {
+        poll->budget--;
         pop(lane, entry);
         free_entry(entry);
     }
@@ -275,7 +278,7 @@ static void poll_lanes(unsigned count, struct poll *poll)
 
 void nxm_lane_poll(bool waiting_call)
 {
-    struct poll poll = { .waiting_call = waiting_call };
+    struct poll poll = { .waiting_call = waiting_call, .budget = POLLED_ENTRIES };
 
     if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
         poll_lanes(POLLED_LANES, &poll);
@@ -296,9 +299,9 @@ static unsigned lane_count(void)
 
 void nxm_lane_flush(void)
 {
-    struct poll poll = { .waiting_call = true };
+    struct poll poll = { .waiting_call = true, .budget = atomic_load(&waiting_blocks) };
 
-    if (atomic_load(&waiting_blocks) != 0)
+    if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
     drain(NULL);
 }
@@ -330,10 +333,10 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
 {
-    struct poll poll = { .waiting_call = true, .except = owner };
+    struct poll poll = { .waiting_call = true, .except = owner, .budget = atomic_load(&waiting_blocks) };
 
     (void)allocator, (void)device, (void)bytes; /* all that has passed is given back, whatever was asked */
-    if (atomic_load(&waiting_blocks) != 0)
+    if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
     drain(owner);
     return (int64_t)poll.bytes;
