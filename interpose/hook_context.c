@@ -87,8 +87,12 @@ static bool is_primary(CUcontext context)
 static void before_destroy(enum nxm_mode mode, CUcontext context)
 {
     /* cuCtxDestroy refuses a primary context. */
-    if (mode != NXM_MODE_SERVE || !is_alive(context) || is_primary(context))
+    if ((mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE) || !is_alive(context) || is_primary(context))
         return;
+    if (mode == NXM_MODE_LATE) {
+        nxm_scope_lose_context(context);
+        return;
+    }
     let_work_pass(context);
     close_context(context);
 }
@@ -139,10 +143,15 @@ static bool is_active(CUdevice device)
 
 static void before_reset(enum nxm_mode mode, CUdevice device)
 {
-    CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_scope_primary_context(device) : NULL;
+    bool followed = mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE;
+    CUcontext context = followed && is_active(device) ? nxm_scope_primary_context(device) : NULL;
 
     if (!context)
         return;
+    if (mode == NXM_MODE_LATE) {
+        nxm_scope_lose_context(context);
+        return;
+    }
     let_work_pass(context);
     close_context(context);
 }

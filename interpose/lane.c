@@ -561,5 +561,6 @@ void nxm_lane_context_gone(CUcontext context)
         free_entry(orphan);
         orphan = next;
     }
+    drain(NULL);
     nxm_event_context_gone(context);
 }

@@ -280,7 +280,10 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
     if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
         result = call(argument);
-    nxm_blocks_remove(memory, address, block.id);
-    nxm_summary_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+    else if (atomic_load(&scope->lost))
+        result = CUDA_ERROR_INVALID_VALUE;
+    nxm_record_free_end(memory, &block, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS)
+        nxm_summary_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
     return result;
 }
