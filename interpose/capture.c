@@ -4,6 +4,7 @@
 
 #include "core/lock.h"
 #include "core/log.h"
+#include "core/mem.h"
 #include "real.h"
 
 _Atomic unsigned nxm_captures;
@@ -11,15 +12,14 @@ static _Atomic unsigned records, waits;
 
 #define WAIT_SPINS 10000 /* until a wait that was let begin has surely reached the driver */
 
-/* More captures at once than this are counted but not named: they only close when their stream ends one. */
-#define NAMED 64
+/* A capture that there was no memory to name stays counted for good: unknown means capturing. */
 struct capturing {
+    struct capturing *next;
     CUstream stream;
     CUcontext context;
 };
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_CAPTURE);
-static struct capturing capturing[NAMED];
-static unsigned named;
+static struct capturing *capturing;
 
 void nxm_capture_announce(void)
 {
@@ -55,23 +55,60 @@ static CUcontext context_of(CUstream stream)
 
 bool nxm_capture_begun(CUstream stream, bool per_thread, CUresult result)
 {
-    struct capturing begun = { canonical(stream, per_thread), NULL };
-    bool kept = false;
-
-    if (result == CUDA_SUCCESS) {
-        begun.context = context_of(begun.stream);
-        nxm_lock_acquire(&lock);
-        if (named < NAMED) {
-            capturing[named++] = begun;
-            kept = true;
-        }
-        nxm_lock_release(&lock);
-    }
-    if (!kept && result == CUDA_SUCCESS) {
+    if (result != CUDA_SUCCESS)
+        return one_less();
+    struct capturing *begun = nxm_mem_new(sizeof *begun);
+    if (!begun) {
         static int once;
-        nxm_log_once(&once, "more than %d captures at once: further ones are not followed", NAMED);
+        nxm_log_once(&once, "no memory to follow a capture: from now on all is done as if one were open");
+        return false;
     }
-    return !kept && one_less();
+    begun->stream = canonical(stream, per_thread);
+    begun->context = context_of(begun->stream);
+    nxm_lock_acquire(&lock);
+    begun->next = capturing;
+    capturing = begun;
+    nxm_lock_release(&lock);
+    return false;
+}
+
+/* Takes the captures that match off the list; whether the last one open was among them. */
+static bool take(bool (*matches)(const struct capturing *capture, const void *handle), const void *handle)
+{
+    struct capturing *taken = NULL;
+    bool last = false;
+
+    if (!nxm_capture_open())
+        return false;
+    nxm_lock_acquire(&lock);
+    for (struct capturing **link = &capturing; *link;) {
+        struct capturing *capture = *link;
+        if (!matches(capture, handle)) {
+            link = &capture->next;
+            continue;
+        }
+        *link = capture->next;
+        capture->next = taken;
+        taken = capture;
+        last = one_less();
+    }
+    nxm_lock_release(&lock);
+    while (taken) {
+        struct capturing *next = taken->next;
+        nxm_mem_free(taken);
+        taken = next;
+    }
+    return last;
+}
+
+static bool is_of_stream(const struct capturing *capture, const void *handle)
+{
+    return capture->stream == handle;
+}
+
+static bool is_of_context(const struct capturing *capture, const void *handle)
+{
+    return capture->context == handle;
 }
 
 static bool still_capturing(CUstream stream, bool per_thread)
@@ -85,20 +122,7 @@ static bool still_capturing(CUstream stream, bool per_thread)
 
 bool nxm_capture_stream_gone(CUstream stream)
 {
-    bool last = false;
-
-    if (!nxm_capture_open())
-        return false;
-    nxm_lock_acquire(&lock);
-    for (unsigned i = 0; i < named; i++) {
-        if (capturing[i].stream == stream) {
-            capturing[i] = capturing[--named];
-            last = one_less();
-            break;
-        }
-    }
-    nxm_lock_release(&lock);
-    return last;
+    return take(is_of_stream, stream);
 }
 
 bool nxm_capture_ended(CUstream stream, bool per_thread)
@@ -110,21 +134,7 @@ bool nxm_capture_ended(CUstream stream, bool per_thread)
 
 bool nxm_capture_context_gone(CUcontext context)
 {
-    bool last = false;
-
-    if (!nxm_capture_open())
-        return false;
-    nxm_lock_acquire(&lock);
-    for (unsigned i = 0; i < named;) {
-        if (capturing[i].context != context) {
-            i++;
-            continue;
-        }
-        capturing[i] = capturing[--named];
-        last = one_less();
-    }
-    nxm_lock_release(&lock);
-    return last;
+    return take(is_of_context, context);
 }
 
 /* Counted first and looked at second, as an announcement is: one of the two sees the other. */

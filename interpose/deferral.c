@@ -26,7 +26,7 @@ static void wait_on_lane(uint64_t key, struct nxm_waiting *entry)
     if (nxm_lane_append(key, entry))
         return;
     nxm_event_wait(entry->event);
-    nxm_giveback(entry, true, &error);
+    nxm_giveback(entry, NXM_MOMENT_CONTEXT, &error);
     nxm_waiting_free(entry);
 }
 
@@ -97,11 +97,11 @@ static CUresult park(const struct nxm_block *block, struct nxm_waiting *entry)
 static CUresult release_now(struct nxm_waiting *entry)
 {
     struct nxm_error error = { 0 };
-    int result = nxm_giveback(entry, true, &error);
+    int result = nxm_giveback(entry, NXM_MOMENT_CONTEXT, &error);
 
     if (result != NXM_OK)
         return nxm_cuda_status(result, &error);
-    nxm_giveback_drain(NULL);
+    nxm_lane_poll(NXM_MOMENT_CONTEXT);
     return CUDA_SUCCESS;
 }
 

@@ -22,16 +22,18 @@ static int enqueue(const struct nxm_waiting *entry, struct nxm_error *ret_error)
     return result;
 }
 
-/* A mechanism with a companion says itself whether its releases wait; one without queues them, which does not. */
-static bool may_wait(const struct nxm_scope *scope)
+/* A mechanism with a companion says itself whether its releases wait, and then it is for all that the driver's own free waits
+ * for. One without queues them, which does not wait; its release at once may. */
+static bool allowed(const struct nxm_scope *scope, bool queued, enum nxm_moment moment)
 {
     const NxmemCudaVtable *companion = &scope->companion.vtable;
 
-    return companion->struct_size != 0 && !(companion->traits & NXMEM_CUDA_TRAIT_RELEASE_NEVER_WAITS);
+    if (companion->struct_size != 0 && !(companion->traits & NXMEM_CUDA_TRAIT_RELEASE_NEVER_WAITS))
+        return moment == NXM_MOMENT_CONTEXT && !nxm_capture_open();
+    return queued || moment != NXM_MOMENT_ANY;
 }
 
-/* The block's work has passed. NXM_EUNSUPPORTED: not now (its release might wait, and this call must not). */
-int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_error *ret_error)
+int nxm_giveback(const struct nxm_waiting *entry, enum nxm_moment moment, struct nxm_error *ret_error)
 {
     struct nxm_scope *scope = entry->scope;
     struct nxm_release outcome;
@@ -41,10 +43,9 @@ int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_
         return NXM_OK; /* its context is gone, and the block with it */
     CUstreamCaptureMode mode = nxm_capture_relax();
     nxm_foreign_begin();
-    if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) &&
-        (waiting_call || !may_wait(scope)))
+    if ((nxm_allocator_capabilities(scope->allocator) & NXMEM_CAPABILITY_DEFERRED_RELEASE) && allowed(scope, true, moment))
         result = enqueue(entry, ret_error);
-    if (result != NXM_OK && waiting_call)
+    if (result != NXM_OK && allowed(scope, false, moment))
         result = nxm_allocator_release(scope->allocator, entry->address, entry->id, NXM_BLOCK_WAITING, &outcome, ret_error);
     else if (result != NXM_OK)
         result = NXM_EUNSUPPORTED;
@@ -55,6 +56,11 @@ int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_
                 (unsigned long long)entry->address, ret_error->text);
     nxm_scope_leave(scope);
     return result;
+}
+
+bool nxm_giveback_owed(void)
+{
+    return atomic_load_explicit(&drain_owed, memory_order_relaxed);
 }
 
 static void drain_scope(struct nxm_scope *scope, void *except)

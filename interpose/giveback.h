@@ -9,9 +9,18 @@
 #include "core/result.h"
 #include "waiting.h"
 
-/* NXM_EUNSUPPORTED: not now, its release might wait for the device and this call must not; the block stays WAITING. Any other
- * failure is said here, and the block is LIVE again. */
-int nxm_giveback(const struct nxm_waiting *entry, bool waiting_call, struct nxm_error *ret_error);
+/* What the program's call may itself wait for: a release that might wait for as much, but no more, may be entered inside it. */
+enum nxm_moment {
+    NXM_MOMENT_ANY,     /* nothing */
+    NXM_MOMENT_WAIT,    /* some stream; or it is out of memory, or asks for totals */
+    NXM_MOMENT_CONTEXT, /* everything its context has in flight */
+};
+
+/* NXM_EUNSUPPORTED: not now, its release might wait for more than this call does; the block stays WAITING. Any other failure is
+ * said here, and the block is LIVE again. */
+int nxm_giveback(const struct nxm_waiting *entry, enum nxm_moment moment, struct nxm_error *ret_error);
+
+bool nxm_giveback_owed(void); /* something was queued in a plugin, and nobody has drained it since */
 
 /* Lets every allocator but that of `except` (NULL: none) retire what was queued since the last time. */
 void nxm_giveback_drain(struct nxm_scope *except);

@@ -162,3 +162,13 @@ CUresult hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
         nxm_pool_chosen(device, pool);
     return result;
 }
+
+CUresult hook_cuMemPoolDestroy(CUmemoryPool pool)
+{
+    NXM_NEEDS(cuMemPoolDestroy);
+    CUresult result = nxm_real.cuMemPoolDestroy(pool);
+
+    if (result == CUDA_SUCCESS)
+        nxm_pool_destroyed(pool);
+    return result;
+}

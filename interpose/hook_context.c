@@ -22,7 +22,8 @@ static bool reclaim_block(void *argument, const struct nxm_block *block)
 
     if (block->context != dying->context)
         return true;
-    nxm_tally_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
+    if (block->state == NXM_BLOCK_LIVE) /* what the program has freed already is only on its way */
+        nxm_tally_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
     if (!block->allocator)
         nxm_blocks_remove(dying->table, block->address, block->id);
     return true;
@@ -88,8 +89,12 @@ static bool is_primary(CUcontext context)
 static void before_destroy(enum nxm_mode mode, CUcontext context)
 {
     /* cuCtxDestroy refuses a primary context. */
-    if (mode != NXM_MODE_SERVE || !is_alive(context) || is_primary(context))
+    if ((mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE) || !is_alive(context) || is_primary(context))
         return;
+    if (mode == NXM_MODE_LATE) {
+        nxm_scope_lose_context(context);
+        return;
+    }
     let_work_pass(context);
     close_context(context);
 }
@@ -140,10 +145,15 @@ static bool is_active(CUdevice device)
 
 static void before_reset(enum nxm_mode mode, CUdevice device)
 {
-    CUcontext context = mode == NXM_MODE_SERVE && is_active(device) ? nxm_context_primary(device) : NULL;
+    bool followed = mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE;
+    CUcontext context = followed && is_active(device) ? nxm_context_primary(device) : NULL;
 
     if (!context)
         return;
+    if (mode == NXM_MODE_LATE) {
+        nxm_scope_lose_context(context);
+        return;
+    }
     let_work_pass(context);
     close_context(context);
 }

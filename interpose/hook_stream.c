@@ -8,10 +8,10 @@
 
 /* --- waits ------------------------------------------------------------------------------------------------------ */
 
-static CUresult waited(enum nxm_mode mode, CUresult result)
+static CUresult waited(enum nxm_mode mode, enum nxm_moment moment, CUresult result)
 {
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_lane_poll(true);
+        nxm_lane_poll(moment);
     nxm_leave(mode);
     return result;
 }
@@ -21,7 +21,7 @@ CUresult hook_cuStreamSynchronize(CUstream stream)
     NXM_NEEDS(cuStreamSynchronize);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, nxm_real.cuStreamSynchronize(stream));
+    return waited(mode, NXM_MOMENT_WAIT, nxm_real.cuStreamSynchronize(stream));
 }
 
 CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
@@ -29,7 +29,7 @@ CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
     NXM_NEEDS(cuStreamSynchronize_ptsz);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, nxm_real.cuStreamSynchronize_ptsz(stream));
+    return waited(mode, NXM_MOMENT_WAIT, nxm_real.cuStreamSynchronize_ptsz(stream));
 }
 
 CUresult hook_cuCtxSynchronize(void)
@@ -37,7 +37,15 @@ CUresult hook_cuCtxSynchronize(void)
     NXM_NEEDS(cuCtxSynchronize);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, nxm_real.cuCtxSynchronize());
+    return waited(mode, NXM_MOMENT_CONTEXT, nxm_real.cuCtxSynchronize());
+}
+
+CUresult hook_cuCtxSynchronize_v2(CUcontext context)
+{
+    NXM_NEEDS(cuCtxSynchronize_v2);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return waited(mode, NXM_MOMENT_CONTEXT, nxm_real.cuCtxSynchronize_v2(context));
 }
 
 /* --- the end of a stream ------------------------------------------------------------------------------------------ */
@@ -58,15 +66,16 @@ CUresult hook_cuStreamDestroy_v2(CUstream stream)
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
     bool ours = mode == NXM_MODE_SERVE && stream != NULL;
     uint64_t key = ours && nxm_plugin() ? nxm_stream_key(stream, false) : 0;
-    CUresult result = nxm_real.cuStreamDestroy_v2(stream);
 
+    if (ours)
+        nxm_stream_key_retire(stream); /* before its handle may come back; if the destroy fails, a key changed early */
+    CUresult result = nxm_real.cuStreamDestroy_v2(stream);
     if (ours && result == CUDA_SUCCESS) {
-        nxm_stream_key_retire(stream);
         if (nxm_capture_stream_gone(stream))
             nxm_lane_captures_closed();
         if (key != 0)
             nxm_scope_each(tell_gone, &key);
-        nxm_lane_poll(false);
+        nxm_lane_poll(NXM_MOMENT_ANY);
     }
     nxm_leave(mode);
     return result;

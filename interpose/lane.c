@@ -8,7 +8,8 @@
 #include "core/mem.h"
 #include "giveback.h"
 
-#define POLLED_LANES 4 /* no poll walks more */
+#define POLLED_LANES 4    /* no poll walks more */
+#define POLLED_ENTRIES 64 /* nor gives back more: a thread must not be kept at what others go on freeing */
 
 struct lane {
     struct lane *next;
@@ -75,8 +76,9 @@ static void pop(struct lane *lane, struct nxm_waiting *entry)
 /* --- polling ------------------------------------------------------------------------------------------------ */
 
 struct poll {
-    bool waiting_call;
+    enum nxm_moment moment;
     const struct nxm_scope *except; /* its allocator must not be entered; NULL none */
+    uint64_t budget;                /* entries it may still look at */
     uint64_t bytes;                 /* given back so far */
 };
 
@@ -105,7 +107,7 @@ static bool retire_head(struct nxm_waiting *entry, CUevent event, struct poll *p
         return true; /* its context is gone, and the block with it */
     if (entry->scope == poll->except || !has_passed(entry, event))
         return false;
-    if (nxm_giveback(entry, poll->waiting_call, &error) == NXM_EUNSUPPORTED)
+    if (nxm_giveback(entry, poll->moment, &error) == NXM_EUNSUPPORTED)
         return false;
     poll->bytes += entry->bytes;
     return true;
@@ -117,7 +119,8 @@ static void poll_lane(struct lane *lane, struct poll *poll)
     struct nxm_waiting *entry;
     CUevent event;
 
-    while ((entry = head_of(lane, &event)) != NULL && retire_head(entry, event, poll)) {
+    while (poll->budget > 0 && (entry = head_of(lane, &event)) != NULL && retire_head(entry, event, poll)) {
+        poll->budget--;
         pop(lane, entry);
         nxm_waiting_free(entry);
     }
@@ -161,13 +164,13 @@ static void poll_lanes(unsigned count, struct poll *poll)
     nxm_capture_restore(mode);
 }
 
-void nxm_lane_poll(bool waiting_call)
+void nxm_lane_poll(enum nxm_moment moment)
 {
-    struct poll poll = { .waiting_call = waiting_call };
+    struct poll poll = { .moment = moment, .budget = POLLED_ENTRIES };
 
     if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
         poll_lanes(POLLED_LANES, &poll);
-    if (waiting_call)
+    if (moment != NXM_MOMENT_ANY)
         nxm_giveback_drain(NULL);
 }
 
@@ -184,9 +187,9 @@ static unsigned lane_count(void)
 
 void nxm_lane_flush(void)
 {
-    struct poll poll = { .waiting_call = true };
+    struct poll poll = { .moment = NXM_MOMENT_WAIT, .budget = atomic_load(&waiting_blocks) };
 
-    if (atomic_load(&waiting_blocks) != 0)
+    if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
     nxm_giveback_drain(NULL);
 }
@@ -218,10 +221,10 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
 {
-    struct poll poll = { .waiting_call = true, .except = owner };
+    struct poll poll = { .moment = NXM_MOMENT_WAIT, .except = owner, .budget = atomic_load(&waiting_blocks) };
 
     (void)allocator, (void)device, (void)bytes; /* all that has passed is given back, whatever was asked */
-    if (atomic_load(&waiting_blocks) != 0)
+    if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
     nxm_giveback_drain(owner);
     return (int64_t)poll.bytes;
@@ -303,9 +306,10 @@ void nxm_lane_context_gone(CUcontext context)
         struct nxm_waiting *next = orphan->next;
         struct nxm_error error = { 0 };
         if (orphan->scope->context != context) /* else closing the scope gives the block back */
-            nxm_giveback(orphan, true, &error);
+            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error);
         nxm_waiting_free(orphan);
         orphan = next;
     }
+    nxm_giveback_drain(NULL);
     nxm_event_context_gone(context);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/allocator.h"
+#include "giveback.h"
 #include "waiting.h"
 
 /* Takes the entry over: it waits behind what this key's stream freed before. false: no memory, it stays the caller's. */
@@ -21,9 +22,8 @@ bool nxm_lane_append(uint64_t key, struct nxm_waiting *entry);
  * block goes behind the work of the current context (NULL: none) where that can be, and is given back at once elsewhere. */
 CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current);
 
-/* Looks at a few lanes; `waiting_call`: the program's call may itself wait, so releases that might are entered too. Costs
- * one load when nothing waits. */
-void nxm_lane_poll(bool waiting_call);
+/* Looks at a few lanes, and enters the releases that this moment allows. Costs one load when nothing waits. */
+void nxm_lane_poll(enum nxm_moment moment);
 
 /* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". */
 void nxm_lane_flush(void);

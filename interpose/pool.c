@@ -8,7 +8,7 @@
 #define DEVICES 64
 
 static CUmemoryPool _Atomic defaults[DEVICES]; /* NULL: not asked yet */
-static _Atomic bool replaced[DEVICES];
+static CUmemoryPool _Atomic chosen[DEVICES];   /* NULL: the default one */
 
 static CUmemoryPool default_pool(int device)
 {
@@ -29,11 +29,19 @@ bool nxm_pool_is_default(CUmemoryPool pool, int device)
 
 bool nxm_pool_replaced(int device)
 {
-    return device < 0 || device >= DEVICES || atomic_load(&replaced[device]);
+    return device < 0 || device >= DEVICES || atomic_load(&chosen[device]) != NULL;
 }
 
 void nxm_pool_chosen(int device, CUmemoryPool pool)
 {
     if (device >= 0 && device < DEVICES)
-        atomic_store(&replaced[device], !nxm_pool_is_default(pool, device));
+        atomic_store(&chosen[device], nxm_pool_is_default(pool, device) ? NULL : pool);
+}
+
+void nxm_pool_destroyed(CUmemoryPool pool)
+{
+    for (int i = 0; i < DEVICES; i++) {
+        CUmemoryPool was = pool;
+        atomic_compare_exchange_strong(&chosen[i], &was, NULL);
+    }
 }

@@ -11,5 +11,6 @@
 bool nxm_pool_is_default(CUmemoryPool pool, int device);
 bool nxm_pool_replaced(int device); /* cuMemAllocAsync does not mean the default pool there */
 void nxm_pool_chosen(int device, CUmemoryPool pool); /* after a cuDeviceSetMemPool that succeeded */
+void nxm_pool_destroyed(CUmemoryPool pool);          /* where it was the current one, the default pool is again */
 
 #endif

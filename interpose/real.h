@@ -16,11 +16,11 @@
 /* Entry points that the shim itself calls and does not hook. */
 #define NXM_REAL_EXTRA(X) \
     X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxPushCurrent_v2) X(cuCtxPopCurrent_v2) \
-    X(cuCtxRecordEvent) X(cuStreamGetId) X(cuStreamGetId_ptsz) X(cuStreamGetCtx) X(cuStreamGetCtx_ptsz) \
+    X(cuCtxRecordEvent) X(cuStreamGetId) X(cuStreamGetId_ptsz) X(cuStreamGetCtx) \
     X(cuStreamIsCapturing) X(cuStreamIsCapturing_ptsz) X(cuThreadExchangeStreamCaptureMode) \
     X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventRecord_ptsz) X(cuEventQuery) \
-    X(cuEventSynchronize) X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDriverGetVersion) \
-    X(cuDevicePrimaryCtxGetState) X(cuStreamGetDevice)
+    X(cuEventSynchronize) X(cuDeviceGetDefaultMemPool) \
+    X(cuDevicePrimaryCtxGetState)
 
 struct nxm_real {
 #define DRIVER(symbol, like, class_) __typeof__(like) *symbol;

@@ -230,6 +230,14 @@ void nxm_scope_close_context(CUcontext context)
     nxm_context_forget(context);
 }
 
+void nxm_scope_lose_context(CUcontext context)
+{
+    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
+        if (scope->context == context)
+            atomic_store(&scope->lost, true);
+    }
+}
+
 void nxm_scope_close_all(void)
 {
     for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope))

@@ -27,6 +27,7 @@ struct nxm_scope {
     struct nxm_companion companion;
     _Atomic unsigned users; /* 1 for being open, 1 for each thread inside; the decrement to 0 gives the allocator up */
     _Atomic bool closed;
+    _Atomic bool lost; /* its context went after X1: nothing was done about it, but its blocks can no longer be freed */
 };
 
 /* What a plugin that asks for memory reaches (core/allocator.h, `reclaim`; owner: the scope). Set once, at first use. */
@@ -50,6 +51,7 @@ void nxm_scope_totals(struct nxm_allocator_totals *ret_totals);
 /* Closes what lives in this context; waits, within bounds, for threads inside. */
 void nxm_scope_close_context(CUcontext context);
 void nxm_scope_close_all(void); /* X1 */
+void nxm_scope_lose_context(CUcontext context); /* after X1 */
 
 /* Calls `visit` for every open scope with an allocator, entered, no lock held. */
 void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void *argument);

@@ -84,7 +84,7 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         nxm_lane_amount(&waiting, &waiting_bytes);
-        if (waiting > 0) {
+        if (waiting > 0 || nxm_giveback_owed()) {
             nxm_lane_flush();
             result = call(argument, ret_address);
         }
@@ -187,7 +187,7 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
     struct nxm_error error = { 0 };
     struct nxm_block block;
 
-    nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
+    nxm_lane_poll(NXM_MOMENT_ANY);
     fill_block(&block, order, bytes, NXM_CLASS_DEVICE, api);
     block.align = NXM_DEVICE_ALIGN;
     block.tag = (uint64_t)(uintptr_t)scope;
@@ -198,7 +198,7 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
     nxm_lane_amount(&waiting, &waiting_bytes);
     if (result == NXM_EEXIST && drop_stale(scope, block.address))
         result = allocate_once(scope, order, &block, &error);
-    if (result == NXM_ENOMEM && waiting > 0) {
+    if (result == NXM_ENOMEM && (waiting > 0 || nxm_giveback_owed())) {
         nxm_lane_flush();
         result = allocate_once(scope, order, &block, &error);
         if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
@@ -291,7 +291,7 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
     struct nxm_block block;
     CUresult result;
 
-    nxm_lane_poll(order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS);
+    nxm_lane_poll(NXM_MOMENT_ANY);
     if (nxm_blocks_find(memory, address, &block) != NXM_OK)
         return free_unknown(memory, address, call, argument);
     if (!block.allocator)
@@ -325,7 +325,12 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
     if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
         result = call(argument);
-    nxm_blocks_remove(memory, address, block.id);
-    nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+    else if (atomic_load(&scope->lost))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        result = nxm_real.cuMemFree_v2(0); /* the driver never knew the block, but says whether it still answers */
+    nxm_record_free_end(memory, &block, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS)
+        nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
     return result;
 }

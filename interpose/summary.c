@@ -4,13 +4,39 @@
 #include <unistd.h>
 
 #include "core/allocator.h"
+#include "core/text.h"
 #include "label.h"
 #include "process.h"
 #include "scope.h"
 #include "tally.h"
 
 static char program[PATH_MAX];
+static char note[96];
 static struct nxm_blocks *reported[NXM_TABLE_COUNT];
+
+static bool add_open(void *sum, const struct nxm_block *import)
+{
+    ((struct nxm_amount *)sum)->blocks += import->tag; /* how often it was opened; the size of an import is not told */
+    return true;
+}
+
+static void fill_imports(struct nxm_report *report)
+{
+    if (nxm_table(NXM_TABLE_IMPORTED))
+        nxm_blocks_each(nxm_table(NXM_TABLE_IMPORTED), add_open, &report->imported);
+}
+
+static void fill_note(struct nxm_report *report)
+{
+    struct nxm_text text;
+    unsigned long long captured = nxm_tally(NXM_COUNT_CAPTURED_EVENTS);
+
+    if (captured == 0)
+        return;
+    nxm_text_init(&text, note, sizeof note);
+    nxm_text_printf(&text, "%llu questions about events that a capture had taken: their blocks wait for ever", captured);
+    report->note = note;
+}
 
 void nxm_summary_fill(struct nxm_report *ret_report)
 {
@@ -40,5 +66,7 @@ void nxm_summary_fill(struct nxm_report *ret_report)
     ret_report->quarantined = (struct nxm_amount){ totals.quarantined_blocks, totals.quarantined_bytes };
     ret_report->owned_bytes = totals.owned_bytes;
     ret_report->mapped_bytes = totals.mapped_bytes;
+    fill_imports(ret_report);
+    fill_note(ret_report);
     nxm_module_counters(&ret_report->counters);
 }

@@ -113,6 +113,8 @@ static CUresult alloc(CUdeviceptr *address, size_t bytes)
 {
     (void)bytes;
     fake.allocs++;
+    if (!fake.current)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (fake.alloc_result == CUDA_SUCCESS)
         *address = 0xD000;
     return fake.alloc_result;

@@ -81,6 +81,52 @@ static void more_captures_than_are_named_do_not_stay_open_for_ever(void **state)
     assert_false(nxm_capture_open());
 }
 
+static void a_begin_that_failed_may_be_what_closes_the_last_capture(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    nxm_capture_begun(stream_number(0), false, CUDA_SUCCESS);
+    nxm_capture_announce();
+    assert_false(nxm_capture_ended(stream_number(0), false)); /* another is announced */
+    assert_true(nxm_capture_begun(stream_number(1), false, CUDA_ERROR_INVALID_HANDLE));
+    assert_false(nxm_capture_open());
+}
+
+static void a_capture_goes_with_its_stream_or_its_context(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    nxm_capture_begun(stream_number(0), false, CUDA_SUCCESS);
+    fake.capturing = true; /* a stream that is gone cannot be asked */
+    assert_false(nxm_capture_stream_gone(stream_number(1)));
+    assert_true(nxm_capture_stream_gone(stream_number(0)));
+    for (uintptr_t i = 0; i < 3; i++) {
+        nxm_capture_announce();
+        nxm_capture_begun(stream_number(i), false, CUDA_SUCCESS);
+    }
+    assert_false(nxm_capture_context_gone(OTHER_CONTEXT));
+    assert_true(nxm_capture_context_gone(FAKE_CONTEXT));
+    assert_false(nxm_capture_open());
+}
+
+static void a_threads_own_default_stream_has_two_names(void **state)
+{
+    (void)state;
+    nxm_capture_announce();
+    nxm_capture_begun(NULL, true, CUDA_SUCCESS);
+    assert_true(nxm_capture_ended(CU_STREAM_PER_THREAD, false));
+}
+
+static void a_begin_does_not_wait_for_the_device(void **state)
+{
+    (void)state;
+    assert_true(nxm_capture_wait_begin()); /* by a thread that needs this one to go on */
+    nxm_capture_announce();
+    assert_false(nxm_capture_wait_begin());
+    assert_true(nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN));
+    nxm_capture_wait_end();
+}
+
 /* A begin and a record never overlap: what the one protects, the other would invalidate. */
 static _Atomic int recording, overlaps;
 
@@ -128,6 +174,10 @@ int main(void)
         CAPTURE(an_end_that_did_not_end_it_changes_nothing),
         CAPTURE(no_context_is_recorded_while_a_capture_is_announced),
         CAPTURE(more_captures_than_are_named_do_not_stay_open_for_ever),
+        CAPTURE(a_begin_that_failed_may_be_what_closes_the_last_capture),
+        CAPTURE(a_capture_goes_with_its_stream_or_its_context),
+        CAPTURE(a_threads_own_default_stream_has_two_names),
+        CAPTURE(a_begin_does_not_wait_for_the_device),
         CAPTURE(a_begin_waits_for_a_record_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,12 +86,12 @@ static void a_block_freed_on_a_stream_stays_until_its_event_has_passed(void **st
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     assert_int_equal(fake.records, 1);
     for (int i = 0; i < 10; i++)
-        nxm_lane_poll(true);
+        nxm_lane_poll(NXM_MOMENT_CONTEXT);
     nxm_lane_flush();
     assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
     assert_int_equal(waiting(), 1);
     fake.passed = true;
-    nxm_lane_poll(true);
+    nxm_lane_poll(NXM_MOMENT_CONTEXT);
     assert_int_equal(waiting(), 0);
     assert_false(is_known(address));
 }
@@ -203,6 +203,71 @@ static void a_synchronous_free_of_stream_ordered_memory_adds_no_wait(void **stat
     assert_false(is_known(address));
 }
 
+static void a_synchronous_free_of_stream_ordered_memory_needs_no_context(void **state)
+{
+    struct nxm_order on_stream, none = { .device = -1 };
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&on_stream);
+
+    fake.current = NULL;
+    none.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    assert_int_equal(nxm_serve_free(address, &none, native_free, NULL), CUDA_SUCCESS);
+    assert_false(is_known(address));
+    assert_int_equal(waiting(), 0);
+}
+
+static void a_block_that_outlives_the_context_it_waited_on_is_given_back(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    fake.passed = false; /* nobody may ask: the event went with the context */
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    nxm_lane_context_gone(OTHER_CONTEXT);
+    assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
+    nxm_lane_context_gone(FAKE_CONTEXT);
+    assert_false(is_known(address));
+    assert_int_equal(waiting(), 0);
+    assert_int_equal(fake.queries, 0);
+}
+
+static void one_call_gives_back_a_bounded_number_of_blocks(void **state)
+{
+    enum { MANY = 200 };
+    struct nxm_order order;
+    CUdeviceptr address[MANY];
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        address[i] = allocate_on_stream(&order);
+    fake.passed = false;
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(nxm_serve_free(address[i], &order, native_free, NULL), CUDA_SUCCESS);
+    fake.passed = true;
+    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    assert_in_range(waiting(), 1, MANY - 1); /* a thread may not be kept at what others go on freeing */
+    nxm_lane_flush();
+    assert_int_equal(waiting(), 0);
+}
+
+static void what_a_capture_forbids_is_asked_in_the_blocks_own_context(void **state)
+{
+    struct nxm_order order, none = { .device = -1 };
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    fake.current = NULL;
+    none.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    assert_int_equal(nxm_serve_free(address, &none, native_free, NULL), CUDA_SUCCESS);
+    assert_null(fake.current);
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+    nxm_lane_captures_closed();
+    nxm_lane_flush();
+    assert_false(is_known(address));
+}
+
 static void a_free_during_a_capture_is_parked_and_released_after_it(void **state)
 {
     struct nxm_order order;
@@ -252,7 +317,7 @@ static void events_are_used_again(void **state)
     for (int i = 0; i < 50; i++) {
         CUdeviceptr address = allocate_on_stream(&order);
         assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
-        nxm_lane_poll(true);
+        nxm_lane_poll(NXM_MOMENT_CONTEXT);
         assert_false(is_known(address));
     }
     assert_int_equal(fake.records, 50);
@@ -286,9 +351,15 @@ static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
     scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
     assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
-    nxm_lane_poll(false);
+    nxm_lane_poll(NXM_MOMENT_ANY);
+    nxm_lane_poll(NXM_MOMENT_WAIT); /* of one stream: its release may wait for all */
+    nxm_lane_flush();
     assert_int_equal(waiting(), 1);
-    nxm_lane_poll(true);
+    nxm_capture_announce();
+    nxm_lane_poll(NXM_MOMENT_CONTEXT); /* an open capture forbids it */
+    assert_int_equal(waiting(), 1);
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN);
+    nxm_lane_poll(NXM_MOMENT_CONTEXT);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
 }
@@ -297,7 +368,7 @@ static void nothing_waits_costs_no_question(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++)
-        nxm_lane_poll(true);
+        nxm_lane_poll(NXM_MOMENT_CONTEXT);
     assert_int_equal(fake.queries, 0);
 }
 
@@ -332,6 +403,10 @@ int main(void)
         LANE(a_driver_without_context_records_is_waited_for),
         LANE(a_free_from_a_thread_without_context_uses_the_blocks_own),
         LANE(a_synchronous_free_of_stream_ordered_memory_adds_no_wait),
+        LANE(a_synchronous_free_of_stream_ordered_memory_needs_no_context),
+        LANE(a_block_that_outlives_the_context_it_waited_on_is_given_back),
+        LANE(one_call_gives_back_a_bounded_number_of_blocks),
+        LANE(what_a_capture_forbids_is_asked_in_the_blocks_own_context),
         LANE(a_free_during_a_capture_is_parked_and_released_after_it),
         LANE(what_a_capture_forbids_is_the_frees_result),
         LANE(events_are_used_again),
