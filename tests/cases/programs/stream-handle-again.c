@@ -1,0 +1,46 @@
+/* B23: a stream is destroyed with work pending and its handle comes back for another; a free on a stream that is gone is
+ * the driver's error and leaves the block live. */
+#include "case.h"
+
+enum { BYTES = 4096 };
+
+int main(void)
+{
+    CUstream first, second = NULL;
+    CUdeviceptr held = 0, later = 0, kept = 0;
+    unsigned char seen[BYTES];
+    int wrong = 0;
+
+    begin_case();
+    SHOW(cuMemAlloc(&kept, BYTES));
+    SHOW(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+    SHOW(cuMemAllocAsync(&held, BYTES, first));
+    SHOW(cuStreamSynchronize(first));
+    sim_hold(first);
+    SHOW(cuMemsetD8Async(held, 0x5A, BYTES, first));
+    SHOW(cuMemcpyDtoDAsync(kept, held, BYTES, first));
+    SHOW(cuMemFreeAsync(held, first));
+    SHOW(cuStreamDestroy(first));
+    for (int i = 0; i < 64 && second != first; i++)
+        cuStreamCreate(&second, CU_STREAM_NON_BLOCKING);
+    SHOW(cuMemAllocAsync(&later, BYTES, second));
+    FACT(later == held);
+    SHOW(cuMemsetD8Async(later, 0xEE, BYTES, second));
+    SHOW(cuStreamSynchronize(second));
+    sim_release_all();
+    SHOW(cuCtxSynchronize());
+    SHOW(cuMemcpyDtoH(seen, kept, BYTES));
+    for (int i = 0; i < BYTES; i++)
+        wrong += seen[i] != 0x5A;
+    FACT(wrong);
+    SHOW(cuMemFreeAsync(later, second));
+    SHOW(cuStreamSynchronize(second));
+
+    SHOW(cuMemAllocAsync(&later, 777, second)); /* the one that stays */
+    SHOW(cuStreamSynchronize(second));
+    SHOW(cuStreamDestroy(second));
+    SHOW(cuMemFreeAsync(later, second));
+    SHOW(cuMemFree(kept));
+    FACT(sim_violations());
+    return 0;
+}

@@ -1,0 +1,61 @@
+#!/bin/bash
+# Edges that the design names and no case does: captures, contexts, pools and exits in unusual orders.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell.sh
+. tests/integration/shim.sh
+cases=$here/tests/cases/programs
+
+same() {
+    local name=$1 mode
+    shift
+    native env "$@"
+    keep_native
+    proves "${name}_ends_natively" '[ "$status" -lt 90 ]'
+    for mode in direct deferred host host-deferred; do
+        case $mode in
+        direct) shimmed NXMEM_REPORT_FORMAT=json "$@" ;;
+        deferred) shimmed NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
+        host) on_host NXMEM_REPORT_FORMAT=json "$@" ;;
+        host-deferred) on_host NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
+        esac
+        proves "${name}_is_the_same_with_$mode" same_output same_status
+        cp "$work/report" "$work/$name.$mode" 2>/dev/null || : >"$work/$name.$mode"
+    done
+}
+report_of() { cp "$work/$1.$2" "$work/report"; }
+
+same capture_stream_gone "$cases/capture-stream-gone"
+report_of capture_stream_gone direct
+proves "memory_is_the_plugins_again_after_a_capturing_stream_is_gone" 'class_is DEVICE ever_blocks 5'
+same capture_by_two_names "$cases/capture-by-two-names"
+report_of capture_by_two_names direct
+proves "memory_is_the_plugins_again_after_a_capture_ended_under_another_name" 'class_is DEVICE ever_blocks 1'
+for driver in . 12.4; do
+    same "capture_begins_during_free_$driver" LD_LIBRARY_PATH="$here/sim/$driver" "$cases/capture-begins-during-free"
+done
+same ordered_and_context_gone "$cases/ordered-and-context-gone"
+for mode in direct host; do
+    report_of ordered_and_context_gone $mode
+    proves "ordered_memory_goes_back_although_its_context_is_gone_with_$mode" 'amount_is leaked 0 0' 'amount_is waiting 0 0' \
+        'amount_is reclaimed_by_reset 0 0' plugin_was_unloaded
+done
+same reset_twice "$cases/reset-twice"
+report_of reset_twice direct
+proves "each_reset_reclaims_its_block" 'amount_is reclaimed_by_reset 2 2000' 'amount_is leaked 0 0'
+same runtime_reset_twice "$cases/runtime-reset-twice"
+report_of runtime_reset_twice direct
+proves "each_runtime_reset_reclaims_its_block" 'amount_is reclaimed_by_reset 2 2000' 'amount_is leaked 0 0'
+same pool_gone "$cases/pool-gone"
+report_of pool_gone direct
+proves "the_default_pool_is_the_plugins_again" 'class_is DEVICE ever_blocks 1'
+same late_double_free "$cases/late-double-free"
+same graph_memory_again "$cases/graph-memory-again"
+report_of graph_memory_again direct
+proves "graph_memory_is_no_leak_and_not_out_of_sight" 'amount_is leaked 0 0' 'amount_is freed_out_of_sight 0 0'
+ended=0
+for i in $(seq 30); do
+    on_host "$cases/exit-in-signal"
+    [ "$status" = 4 ] && ended=$((ended + 1))
+done
+proves "a_signal_handler_that_exits_ends_the_process" '[ $ended = 30 ]'
+finish
