@@ -3,38 +3,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell.sh
 . tests/integration/shim.sh
-cases=$here/tests/cases/programs
-
-# same NAME [VARIABLE=VALUE]… PROGRAM [argument]…: one proof for each plugin and way of freeing
-same() {
-    local name=$1 mode
-    shift
-    native env "$@"
-    keep_native
-    proves "${name}_ends_natively" '[ "$status" -lt 90 ]'
-    for mode in direct deferred host host-deferred none; do
-        case $mode in
-        direct) shimmed NXMEM_REPORT_FORMAT=json "$@" ;;
-        deferred) shimmed NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
-        host) on_host NXMEM_REPORT_FORMAT=json "$@" ;;
-        host-deferred) on_host NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
-        none) shimmed NXMEM_PLUGIN=/nonexistent/plugin.so NXMEM_REPORT_FORMAT=json "$@" ;;
-        esac
-        proves "${name}_is_the_same_with_$mode" same_output same_status
-        cp "$work/report" "$work/$name.$mode" 2>/dev/null || : >"$work/$name.$mode"
-    done
-}
-
-# report_of NAME MODE: what follows looks at that report
-report_of() { cp "$work/$1.$2" "$work/report"; }
-leaks_are() { # name, blocks, bytes: with every mechanism
-    local mode
-    for mode in direct deferred host host-deferred none; do
-        report_of "$1" $mode
-        proves "${1}_reports_what_is_left_with_$mode" "amount_is leaked $2 $3"
-    done
-}
-misuses_are() { grep -qF "\"misuse\": $1" "$work/report"; }
+. tests/cases/same.sh
 
 same three_and_two "$cases/three-and-two"
 leaks_are three_and_two 1 3000
@@ -44,7 +13,7 @@ report_of three_and_two direct
 proves "a_runtimes_allocation_is_counted_once" 'class_is DEVICE ever_blocks 3'
 same zero_sizes "$cases/zero-sizes"
 report_of zero_sizes direct
-proves "nothing_is_recorded_of_zero_sizes" 'has_no_report || amount_is leaked 0 0'
+proves "nothing_is_recorded_of_zero_sizes" '[ ! -s "$work/report" ]'
 same null_frees "$cases/null-frees"
 report_of null_frees direct
 proves "frees_of_nothing_are_no_misuse" '[ ! -s "$work/report" ]'
@@ -111,7 +80,7 @@ proves "each_kind_has_its_own_line" 'class_is ARRAY live_blocks 2' 'class_is MAN
 same fork_storm "$cases/fork-storm"
 report_of fork_storm direct
 proves "children_left_the_parents_report_alone" 'amount_is leaked 1 5000'
-same closed_library CLOSE_THESE="$shim:$here/lib/nxmem/direct.so" "$cases/closed-library" "$cases/libleaky.so"
+same closed_library SHIM="$shim" PLUGIN="$here/lib/nxmem/direct.so" "$cases/closed-library" "$cases/libleaky.so"
 report_of closed_library direct
 proves "a_closed_librarys_leak_is_one_place_that_names_it" 'amount_is leaked 10 10000' \
     'grep -q "\"module\": \".*libleaky.so\"" "$work/report"' 'grep -q leak_of_a_library "$work/report"' \
@@ -124,7 +93,7 @@ for close in "" 1; do
     rm -f "$work"/report*
     run timeout 60 env CLOSE_ALL=$close NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$cases/imported-twice"
     proves "imports${close:+_closed_once_more}_are_the_same" same_output same_status
-    cat "$work"/report.* >"$work/report" 2>/dev/null
+    grep -lE '"IMPORTED": .*"ever_blocks": 2' "$work"/report.* | head -n 1 | xargs -I{} cp {} "$work/report" # the importer's
     proves "imports${close:+_closed_once_more}_are_mappings" "class_is IMPORTED live_blocks $([ "$close" ] && echo 0 || echo 1)" \
         'amount_is leaked 0 0'
 done

@@ -3,26 +3,9 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell.sh
 . tests/integration/shim.sh
-cases=$here/tests/cases/programs
+. tests/cases/same.sh
 
-same() {
-    local name=$1 mode
-    shift
-    native env "$@"
-    keep_native
-    proves "${name}_ends_natively" '[ "$status" -lt 90 ]'
-    for mode in direct deferred host host-deferred; do
-        case $mode in
-        direct) shimmed NXMEM_REPORT_FORMAT=json "$@" ;;
-        deferred) shimmed NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
-        host) on_host NXMEM_REPORT_FORMAT=json "$@" ;;
-        host-deferred) on_host NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
-        esac
-        proves "${name}_is_the_same_with_$mode" same_output same_status
-        cp "$work/report" "$work/$name.$mode" 2>/dev/null || : >"$work/$name.$mode"
-    done
-}
-report_of() { cp "$work/$1.$2" "$work/report"; }
+modes="direct deferred host host-deferred"
 
 same capture_stream_gone "$cases/capture-stream-gone"
 report_of capture_stream_gone direct

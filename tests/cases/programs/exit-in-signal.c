@@ -15,13 +15,13 @@ int main(void)
     unsigned turns = 0;
 
     begin_case();
-    signal(SIGUSR1, leave);
+    signal(SIGALRM, leave);
     cuMemAlloc(&p, 100);
     cuMemFree(p);
     unsigned last = (unsigned)getpid() % 97 + 20;
     for (;;) {
-        if (++turns == last) /* somewhere in the next microseconds */
-            ualarm(1 + (unsigned)getpid() % 53, 0), signal(SIGALRM, leave);
+        if (++turns == last) /* somewhere within the next microseconds */
+            ualarm(1 + (unsigned)getpid() % 53, 0);
         cuMemAlloc(&p, 100);
         cuMemFree(p);
     }

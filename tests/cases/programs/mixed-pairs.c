@@ -1,4 +1,6 @@
 /* B25: every pairing of synchronous and stream-ordered calls, with and without work pending, a hundred times each. */
+#include <stdbool.h>
+
 #include "case.h"
 
 enum { TIMES = 100, BYTES = 3000 };
@@ -6,18 +8,18 @@ enum { TIMES = 100, BYTES = 3000 };
 static int pair(int ordered_allocation, int ordered_free, int pending, CUstream stream)
 {
     CUdeviceptr p = 0;
-    int failed = ordered_allocation ? cuMemAllocAsync(&p, BYTES, stream) : cuMemAlloc(&p, BYTES);
+    bool failed = ordered_allocation ? cuMemAllocAsync(&p, BYTES, stream) : cuMemAlloc(&p, BYTES);
 
     if (pending && ordered_free)
         sim_hold(stream);
     if (pending)
-        failed |= cuMemsetD8Async(p, 1, BYTES, stream);
+        failed |= (cuMemsetD8Async(p, 1, BYTES, stream)) != CUDA_SUCCESS;
     if (pending && ordered_allocation && !ordered_free)
-        failed |= cuStreamSynchronize(stream); /* a synchronous free of such memory waits for nothing */
-    failed |= ordered_free ? cuMemFreeAsync(p, stream) : cuMemFree(p);
+        failed |= (cuStreamSynchronize(stream)) != CUDA_SUCCESS; /* a synchronous free of such memory waits for nothing */
+    failed |= (ordered_free ? cuMemFreeAsync(p, stream) : cuMemFree(p)) != CUDA_SUCCESS;
     if (pending && ordered_free)
         sim_release(stream);
-    return failed != 0;
+    return failed;
 }
 
 int main(void)

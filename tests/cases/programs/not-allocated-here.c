@@ -4,8 +4,7 @@
 int main(void)
 {
     CUmodule module;
-    CUdeviceptr global = 0, mapped = 0, p = 0, ipc = 0;
-    CUipcMemHandle handle;
+    CUdeviceptr global = 0, mapped = 0, p = 0;
     size_t bytes = 0;
     void *pinned = NULL;
     int local = 0;
@@ -25,8 +24,6 @@ int main(void)
     SHOW(cuMemFreeHost((void *)(uintptr_t)p));
     SHOW(cuMemHostUnregister((void *)(uintptr_t)p));
     SHOW(cuMemFree(p + 256));
-    SHOW(cuIpcGetMemHandle(&handle, p));
-    SHOW(cuIpcOpenMemHandle(&ipc, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)); /* one's own: refused */
     SHOW(cuIpcCloseMemHandle(p));
     SHOW(cuMemAddressFree(p, 4096));
     SHOW(cuMemUnmap(p, 4096));

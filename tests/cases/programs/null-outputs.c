@@ -23,7 +23,7 @@ int main(void)
     CUmemoryPool pool;
     void *q = NULL;
 
-    alarm(15);
+    alarm(8);
     totals();
     SHOW(cuInit(0));
     totals();

@@ -24,12 +24,12 @@ static int turn(CUstream stream)
         return cuMemFree(0x10 + next(1000)) != CUDA_ERROR_INVALID_VALUE;
     if (!slot[i]) {
         size[i] = 1 + next(5000);
-        return next(2) ? cuMemAlloc(&slot[i], size[i]) : cuMemAllocAsync(&slot[i], size[i], stream);
+        return (next(2) ? cuMemAlloc(&slot[i], size[i]) : cuMemAllocAsync(&slot[i], size[i], stream)) != CUDA_SUCCESS;
     }
     CUdeviceptr gone = slot[i];
     slot[i] = 0;
     if (what < 6)
-        return cuMemFreeAsync(gone, stream);
+        return cuMemFreeAsync(gone, stream) != CUDA_SUCCESS;
     return cuMemFree(gone) || (what == 9 && cuMemFree(gone) != CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -6,7 +6,8 @@ enum { BYTES = 4096 };
 
 int main(void)
 {
-    CUstream first, second = NULL;
+    CUstream first, second = NULL, gate;
+    CUevent opened;
     CUdeviceptr held = 0, later = 0, kept = 0;
     unsigned char seen[BYTES];
     int wrong = 0;
@@ -16,7 +17,12 @@ int main(void)
     SHOW(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
     SHOW(cuMemAllocAsync(&held, BYTES, first));
     SHOW(cuStreamSynchronize(first));
-    sim_hold(first);
+    SHOW(cuStreamCreate(&gate, CU_STREAM_NON_BLOCKING)); /* what is held back must not be freed by the destroy */
+    SHOW(cuEventCreate(&opened, CU_EVENT_DISABLE_TIMING));
+    sim_hold(gate);
+    SHOW(cuMemsetD8Async(kept, 0, BYTES, gate));
+    SHOW(cuEventRecord(opened, gate));
+    SHOW(cuStreamWaitEvent(first, opened, 0));
     SHOW(cuMemsetD8Async(held, 0x5A, BYTES, first));
     SHOW(cuMemcpyDtoDAsync(kept, held, BYTES, first));
     SHOW(cuMemFreeAsync(held, first));
@@ -27,7 +33,7 @@ int main(void)
     FACT(later == held);
     SHOW(cuMemsetD8Async(later, 0xEE, BYTES, second));
     SHOW(cuStreamSynchronize(second));
-    sim_release_all();
+    sim_release(gate);
     SHOW(cuCtxSynchronize());
     SHOW(cuMemcpyDtoH(seen, kept, BYTES));
     for (int i = 0; i < BYTES; i++)
