@@ -16,15 +16,15 @@ proves "memory_is_the_plugins_again_after_a_capture_ended_under_another_name" 'c
 for driver in . 12.4; do
     same "capture_begins_during_free_$driver" LD_LIBRARY_PATH="$here/sim/$driver" "$cases/capture-begins-during-free"
 done
+same many_captures "$cases/many-captures"
+same deferred_during_capture "$cases/deferred-during-capture"
+same events_only SIMCUDA_MEMORY=64M NXMEM_HOST_LIMIT=67108864 "$cases/events-only"
 same ordered_and_context_gone "$cases/ordered-and-context-gone"
 for mode in direct host; do
     report_of ordered_and_context_gone $mode
     proves "ordered_memory_goes_back_although_its_context_is_gone_with_$mode" 'amount_is leaked 0 0' 'amount_is waiting 0 0' \
         'amount_is reclaimed_by_reset 0 0' plugin_was_unloaded
 done
-same reset_twice "$cases/reset-twice"
-report_of reset_twice direct
-proves "each_reset_reclaims_its_block" 'amount_is reclaimed_by_reset 2 2000' 'amount_is leaked 0 0'
 same runtime_reset_twice "$cases/runtime-reset-twice"
 report_of runtime_reset_twice direct
 proves "each_runtime_reset_reclaims_its_block" 'amount_is reclaimed_by_reset 2 2000' 'amount_is leaked 0 0'

@@ -17,7 +17,7 @@ static void importer(int from)
     SHOW(cuMemFree(a));
     SHOW(cuMemFreeAsync(a, NULL));
     SHOW(cuIpcCloseMemHandle(a));
-    if (getenv("CLOSE_ALL")) {
+    if (getenv("CLOSE_ALL") && *getenv("CLOSE_ALL")) {
         SHOW(cuIpcCloseMemHandle(b));
         SHOW(cuIpcCloseMemHandle(b));
     }

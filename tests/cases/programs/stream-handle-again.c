@@ -7,7 +7,7 @@ enum { BYTES = 4096 };
 int main(void)
 {
     CUstream first, second = NULL, gate;
-    CUevent opened;
+    CUevent opened, done;
     CUdeviceptr held = 0, later = 0, kept = 0;
     unsigned char seen[BYTES];
     int wrong = 0;
@@ -19,6 +19,7 @@ int main(void)
     SHOW(cuStreamSynchronize(first));
     SHOW(cuStreamCreate(&gate, CU_STREAM_NON_BLOCKING)); /* what is held back must not be freed by the destroy */
     SHOW(cuEventCreate(&opened, CU_EVENT_DISABLE_TIMING));
+    SHOW(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
     sim_hold(gate);
     SHOW(cuMemsetD8Async(kept, 0, BYTES, gate));
     SHOW(cuEventRecord(opened, gate));
@@ -26,6 +27,7 @@ int main(void)
     SHOW(cuMemsetD8Async(held, 0x5A, BYTES, first));
     SHOW(cuMemcpyDtoDAsync(kept, held, BYTES, first));
     SHOW(cuMemFreeAsync(held, first));
+    SHOW(cuEventRecord(done, first));
     SHOW(cuStreamDestroy(first));
     for (int i = 0; i < 64 && second != first; i++)
         cuStreamCreate(&second, CU_STREAM_NON_BLOCKING);
@@ -34,7 +36,7 @@ int main(void)
     SHOW(cuMemsetD8Async(later, 0xEE, BYTES, second));
     SHOW(cuStreamSynchronize(second));
     sim_release(gate);
-    SHOW(cuCtxSynchronize());
+    SHOW(cuEventSynchronize(done));
     SHOW(cuMemcpyDtoH(seen, kept, BYTES));
     for (int i = 0; i < BYTES; i++)
         wrong += seen[i] != 0x5A;
