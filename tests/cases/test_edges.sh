@@ -16,6 +16,16 @@ proves "memory_is_the_plugins_again_after_a_capture_ended_under_another_name" 'c
 for driver in . 12.4; do
     same "capture_begins_during_free_$driver" LD_LIBRARY_PATH="$here/sim/$driver" "$cases/capture-begins-during-free"
 done
+same device_synchronize "$cases/device-synchronize"
+report_of device_synchronize host
+proves "a_device_wide_wait_of_the_program_is_a_moment_to_release" 'amount_is waiting 0 0' plugin_was_unloaded
+same torn_down_driver "$cases/torn-down-driver"
+same capture_implicit "$cases/capture-implicit"
+same freed_then_context_gone "$cases/freed-then-context-gone"
+for mode in $modes; do
+    report_of freed_then_context_gone $mode
+    proves "a_block_freed_in_time_is_not_reclaimed_by_reset_with_$mode" 'amount_is reclaimed_by_reset 1 2000'
+done
 same many_captures "$cases/many-captures"
 same deferred_during_capture "$cases/deferred-during-capture"
 same events_only SIMCUDA_MEMORY=64M NXMEM_HOST_LIMIT=67108864 "$cases/events-only"
