@@ -43,8 +43,8 @@ leaks_are capture_modes 0 0
 same capture_and_no_memory SIMCUDA_MEMORY=64M NXMEM_HOST_LIMIT=67108864 "$cases/capture-and-no-memory"
 same expandable_segments "$cases/expandable-segments"
 report_of expandable_segments direct
-proves "handle_and_reservation_are_left_and_told_apart" 'class_is VMM_RESERVED live_bytes 67108864' \
-    'class_is VMM_CREATED live_bytes 4194304' 'class_is VMM_MAPPED live_bytes 0' 'class_is VMM_MAPPED ever_bytes 8388608'
+proves "handle_mapping_and_reservation_are_left_and_told_apart" 'class_is VMM_RESERVED live_bytes 67108864' \
+    'class_is VMM_CREATED live_bytes 6291456' 'class_is VMM_MAPPED live_bytes 2097152' 'class_is VMM_MAPPED ever_bytes 10485760'
 same undone_twice "$cases/undone-twice"
 report_of undone_twice direct
 proves "what_was_undone_twice_is_gone_once" 'class_is VMM_RESERVED live_bytes 0' 'class_is VMM_CREATED live_bytes 0' \
