@@ -348,6 +348,21 @@ $(wildcard tests/integration/test_*.sh): $(PROGRAMS) $(APPS) $(SIM_RT) $(FAULTY)
 tests/gpu/test_device.sh: $(PROGRAMS)
 tests/integration/test_process.sh: $(if $(SAN),,$(BUILD)/tests/routing/program_musl)
 
+# --- cases from the field: programs with transcripts -----------------------------------------------------
+K := $(BUILD)/tests/cases/programs
+CASES := $(patsubst %.c,$(BUILD)/%,$(filter-out %/leaky.c,$(wildcard tests/cases/programs/*.c))) $(K)/three-and-two-static $(K)/libleaky.so
+case_link = @mkdir -p $(@D) && $(CC) $(CFLAGS_ALL) -I. -isystem $(CUDA_INCLUDE) -rdynamic -o $@ $(filter %.c %.so.1 %.so.13 %.a,$^) -ldl -lpthread
+$(CASES): tests/cases/programs/case.h tests/integration/programs/transcript.h
+$(K)/%-static: tests/cases/programs/%.c $(SIM_DRIVER) $(BUILD)/sim/libcudart_static.a
+	$(case_link)
+$(K)/by-name-and-version: tests/cases/programs/by-name-and-version.c
+	$(case_link)
+$(K)/lib%.so: tests/cases/programs/%.c $(SIM_DRIVER)
+	$(case_link) -shared -fPIC -fvisibility=default
+$(K)/%: tests/cases/programs/%.c $(SIM_DRIVER) $(BUILD)/sim/libcudart.so.13
+	$(case_link)
+$(wildcard tests/cases/test_*.sh): $(CASES) $(SIM_DRIVERS)
+
 # --- header contract -----------------------------------------------------------------------------------
 $(BUILD)/tests/headers/%: tests/headers/%.c
 	@mkdir -p $(@D)
