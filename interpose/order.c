@@ -71,15 +71,17 @@ CUresult nxm_order_synchronous(struct nxm_order *ret_order)
     return CUDA_SUCCESS;
 }
 
-static bool is_capturing(CUstream stream, bool per_thread)
+static void ask_capture(CUstream stream, bool per_thread, struct nxm_order *order)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     __typeof__(nxm_real.cuStreamIsCapturing) ask =
         per_thread && nxm_real.cuStreamIsCapturing_ptsz ? nxm_real.cuStreamIsCapturing_ptsz : nxm_real.cuStreamIsCapturing;
 
     if (!nxm_capture_open() || !ask)
-        return false;
-    return ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE; /* unknown means capturing */
+        return;
+    CUresult result = ask(stream, &status);
+    order->capturing = result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE; /* unknown means capturing */
+    order->implicit = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 CUresult nxm_order_stream(CUstream stream, bool per_thread, struct nxm_order *ret_order)
@@ -99,7 +101,7 @@ CUresult nxm_order_stream(CUstream stream, bool per_thread, struct nxm_order *re
     order_init(ret_order, NXMEM_CUDA_ORDER_STREAM, context);
     ret_order->cuda.stream = (uint64_t)(uintptr_t)stream;
     ret_order->cuda.flags = per_thread ? NXMEM_CUDA_ORDER_FLAG_PER_THREAD : 0;
-    ret_order->capturing = is_capturing(stream, per_thread);
+    ask_capture(stream, per_thread, ret_order);
     ret_order->cuda.stream_key = ret_order->capturing ? 0 : nxm_stream_key(stream, per_thread);
     return CUDA_SUCCESS;
 }

@@ -14,7 +14,8 @@ struct nxm_order {
     NxmemCudaOrder cuda; /* what a companion is told */
     CUcontext context;   /* current, or the stream's; NULL none */
     int device;          /* ordinal, -1 unknown */
-    bool capturing;      /* the stream is being captured */
+    bool capturing;      /* the stream is being captured, or it cannot be said */
+    bool implicit;       /* it is the legacy stream, which a capture of another forbids to use */
 };
 
 /* The calling thread's context and device. CUDA_ERROR_INVALID_CONTEXT when there is none. */

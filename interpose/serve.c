@@ -275,7 +275,7 @@ static CUresult free_through_lane(const struct nxm_block *block, const struct nx
                                   void *argument)
 {
     if (order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS) {
-        if (order->capturing)
+        if (order->capturing && !order->implicit)
             return call(argument); /* only graph memory may be freed there: the driver says so */
         return nxm_deferral_on_stream(block, order);
     }
