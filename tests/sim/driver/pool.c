@@ -228,8 +228,9 @@ static void finish_sync_release(struct sim_work *w)
 static CUresult free_sync_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
     if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* only graph and pool memory can become a node */
-    struct sim_work *w = sim_work_new(fn);
-    if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     sim_block_unmap(b, fn);
     w->u.block = b;
     w->finish = finish_sync_release;
