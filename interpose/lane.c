@@ -8,8 +8,10 @@
 #include "core/mem.h"
 #include "giveback.h"
 
-#define POLLED_LANES 4    /* no poll walks more */
-#define POLLED_ENTRIES 64 /* nor gives back more: a thread must not be kept at what others go on freeing */
+/* No poll walks more lanes, nor gives back more, inside a call that waits for nothing. One that waits may give back all that
+ * waited when it began, but is not kept at what other threads go on freeing. */
+#define POLLED_LANES 4
+#define POLLED_ENTRIES 64
 
 struct lane {
     struct lane *next;
@@ -164,16 +166,6 @@ static void poll_lanes(unsigned count, struct poll *poll)
     nxm_capture_restore(mode);
 }
 
-void nxm_lane_poll(enum nxm_moment moment)
-{
-    struct poll poll = { .moment = moment, .budget = POLLED_ENTRIES };
-
-    if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
-        poll_lanes(POLLED_LANES, &poll);
-    if (moment != NXM_MOMENT_ANY)
-        nxm_giveback_drain(NULL);
-}
-
 static unsigned lane_count(void)
 {
     unsigned count = 0;
@@ -185,13 +177,30 @@ static unsigned lane_count(void)
     return count;
 }
 
-void nxm_lane_flush(void)
+/* Everything that waits now, once. */
+static uint64_t poll_all(enum nxm_moment moment, struct nxm_scope *except)
 {
-    struct poll poll = { .moment = NXM_MOMENT_WAIT, .budget = atomic_load(&waiting_blocks) };
+    struct poll poll = { .moment = moment, .except = except, .budget = atomic_load(&waiting_blocks) };
 
     if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
-    nxm_giveback_drain(NULL);
+    nxm_giveback_drain(except);
+    return poll.bytes;
+}
+
+void nxm_lane_poll(enum nxm_moment moment)
+{
+    struct poll poll = { .moment = moment, .budget = POLLED_ENTRIES };
+
+    if (moment != NXM_MOMENT_ANY)
+        poll_all(moment, NULL);
+    else if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
+        poll_lanes(POLLED_LANES, &poll);
+}
+
+void nxm_lane_flush(void)
+{
+    poll_all(NXM_MOMENT_WAIT, NULL);
 }
 
 static bool lane_is_empty(uint64_t key)
@@ -221,13 +230,8 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
 {
-    struct poll poll = { .moment = NXM_MOMENT_WAIT, .except = owner, .budget = atomic_load(&waiting_blocks) };
-
     (void)allocator, (void)device, (void)bytes; /* all that has passed is given back, whatever was asked */
-    if (poll.budget != 0)
-        poll_lanes(lane_count(), &poll);
-    nxm_giveback_drain(owner);
-    return (int64_t)poll.bytes;
+    return (int64_t)poll_all(NXM_MOMENT_WAIT, owner);
 }
 
 void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes)
