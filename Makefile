@@ -341,7 +341,7 @@ $(BUILD)/tests/integration/%: tests/integration/%.c
 
 # Programs that know nothing of us, on the simulated CUDA: they link the driver, as libggml-cuda does.
 PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/integration/programs/*.c))
-$(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c tests/integration/programs/transcript.h $(SIM_DRIVER)
+$(BUILD)/tests/integration/programs/%: tests/integration/programs/%.c $(wildcard tests/integration/programs/*.h) $(SIM_DRIVER)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -I. -isystem $(CUDA_INCLUDE) -o $@ $< $(SIM_DRIVER) -lpthread
 $(wildcard tests/integration/test_*.sh): $(PROGRAMS) $(APPS) $(SIM_RT) $(FAULTY) $(LOAD_FAULT_SO)

@@ -38,6 +38,17 @@ static NxmemStatus refused_completion(const NxmemStatus *refusal)
     return nxp_status_from(NXMEM_STATUS_CALLBACK_FAILED, &message);
 }
 
+/* Under the lock: the table moves the block's chain when it grows, whoever owns the rest. */
+static struct nxp_block copy_of(struct nxp_allocator *allocator, const struct nxp_block *block)
+{
+    struct nxp_block copy;
+
+    pthread_mutex_lock(&allocator->lock);
+    copy = *block;
+    pthread_mutex_unlock(&allocator->lock);
+    return copy;
+}
+
 /* For a mechanism that need not wait: the bytes go now, the completion comes inside the call. */
 static NxmemStatus release_inside(struct nxp_allocator *allocator, const NxmemCudaOrder *order,
                                   struct nxp_block *block, uint64_t *ticket)
@@ -52,7 +63,7 @@ static NxmemStatus release_inside(struct nxp_allocator *allocator, const NxmemCu
         nxp_allocator_restore(allocator, block);
         return status;
     }
-    gone = *block;
+    gone = copy_of(allocator, block);
     gone.ticket = nxp_next_ticket();
     *ticket = gone.ticket;
     nxp_allocator_retire(allocator, block);
@@ -139,7 +150,7 @@ static void reattach(struct nxp_allocator *allocator, struct nxp_block *rest)
 static NxmemStatus finish(struct nxp_allocator *allocator, struct nxp_block *block)
 {
     NxmemStatus status = allocator->backend->release(allocator, NULL, block);
-    struct nxp_block ended = *block;
+    struct nxp_block ended = copy_of(allocator, block);
     uint32_t state = NXMEM_RELEASE_COMPLETE;
 
     pthread_mutex_lock(&allocator->lock);

@@ -4,6 +4,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/shell.sh
 . tests/integration/shim.sh
 program=$programs/endings
+# ThreadSanitizer has opinions of its own on threads that fork, and on those that are not waited for at the end.
+[ "${SAN:-}" != tsan ] || export TSAN_OPTIONS="${TSAN_OPTIONS:-}:die_after_fork=0:report_thread_leaks=0"
 faulty=$here/tests/plugins/faulty.so
 
 one_report() { [ "$(number_of_reports)" = 1 ]; }

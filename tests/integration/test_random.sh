@@ -1,12 +1,16 @@
 #!/bin/bash
 # Programs made from seeds are the same natively and under the shim, whatever serves them and whichever driver is there.
-# NXMEM_TEST_SEEDS: how many programs (a nightly run takes thousands).
+# NXMEM_TEST_SEEDS: how many programs (a nightly run takes more); fewer under a sanitizer.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell.sh
 . tests/integration/shim.sh
 program=$programs/random
 faulty=$here/tests/plugins/faulty.so
 seeds=${NXMEM_TEST_SEEDS:-12}
+if [ -n "${SAN:-}" ]; then
+    seeds=3
+    export TSAN_OPTIONS="${TSAN_OPTIONS:-}:atexit_sleep_ms=0:report_thread_leaks=0"
+fi
 first=${NXMEM_TEST_FIRST_SEED:-1}
 calls=300
 plain=$LD_LIBRARY_PATH

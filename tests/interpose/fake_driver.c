@@ -57,7 +57,8 @@ static CUresult event_destroy(CUevent event)
 
 static CUresult event_record(CUevent event, CUstream stream)
 {
-    (void)event, (void)stream;
+    (void)stream;
+    fake.recorded = event;
     fake.records++;
     return fake.record_result;
 }

@@ -2,7 +2,12 @@
  * driver's controls; the transcript is the same natively and under the shim. */
 #include "transcript.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "tests/sim/simcuda.h"
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 
 enum { BLOCKS = 8, BYTES = 4096 };
 
@@ -89,11 +94,45 @@ static void a_stream_that_never_ends(CUstream stream, CUstream endless)
     SHOW(cuStreamSynchronize(endless));
 }
 
+static void *destroy(void *context)
+{
+    return (void *)(uintptr_t)cuCtxDestroy(context);
+}
+
+/* A context destroyed while a copy out of its memory waits: the driver lets the copy run, and nothing is poisoned before. */
+static void a_context_with_work_pending(CUcontext primary)
+{
+    CUcontext own = NULL;
+    CUstream stream = NULL;
+    CUdeviceptr block = 0;
+    unsigned char *copy = NULL;
+    pthread_t thread;
+    void *code = NULL;
+
+    SHOW(cuMemHostAlloc((void **)&copy, BYTES, CU_MEMHOSTALLOC_PORTABLE));
+    SHOW(cuCtxCreate_v2(&own, 0, 0));
+    SHOW(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    SHOW(cuMemAlloc(&block, BYTES));
+    SHOW(cuMemsetD8(block, 7, BYTES));
+    SHOW(cuCtxSynchronize());
+    sim_hold(stream);
+    SHOW(cuMemcpyDtoHAsync(copy, block, BYTES, stream));
+    pthread_create(&thread, NULL, destroy, own);
+    usleep(50000); /* long enough to be wrong in */
+    sim_release_all();
+    pthread_join(thread, &code);
+    FACT(code);
+    FACT(copy[0]);
+    FACT(copy[BYTES - 1]);
+    SHOW(cuCtxSetCurrent(primary));
+    SHOW(cuMemFreeHost(copy));
+}
+
 int main(void)
 {
     CUstream stream, other;
 
-    begin();
+    CUcontext primary = begin();
     cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     cuStreamCreate(&other, CU_STREAM_NON_BLOCKING);
     free_behind_held_work(stream, other);
@@ -101,6 +140,7 @@ int main(void)
     a_stream_that_never_ends(stream, other);
     SHOW(cuStreamDestroy(stream));
     SHOW(cuStreamDestroy(other));
+    a_context_with_work_pending(primary);
     FACT(sim_violations());
     FACT(sim_misuses());
     return 0;
