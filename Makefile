@@ -419,8 +419,8 @@ RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests
 
 # What a newcomer types first installs what is missing before anything else is looked at.
 ifneq ($(filter demo demo-llama check nightly,$(MAKECMDGOALS)),)
-cuda_wanted := $(if $(filter check nightly,$(MAKECMDGOALS)),libraries,headers)
-ifneq ($(lastword $(shell CUDA_HOME='$(cuda_given)' scripts/setup $(cuda_wanted) >&2 && echo ready)),ready)
+wanted_for := $(if $(filter check nightly,$(MAKECMDGOALS)),check,$(if $(filter demo-llama,$(MAKECMDGOALS)),llama,demo))
+ifneq ($(lastword $(shell CUDA_HOME='$(cuda_given)' scripts/setup $(wanted_for) >&2 && echo ready)),ready)
 $(error the set-up is not complete; see above)
 endif
 endif

@@ -22,6 +22,8 @@ proves "one found on PATH without execute permission is 126" 'exits 126' says_on
 gcc -o "$work/five" "$work/five.c" || exit 1
 run "$nxrun" "$work/five"
 proves "a dynamic program runs without a word" 'exits 5' is_silent
+run sh -c '"$1" sh -c "[ ! -e /proc/self/fd/2 ] && exit 6" 2>&-' sh "$nxrun"
+proves "a closed standard error stays closed and stops nothing" 'exits 6'
 gcc -static -o "$work/static" "$work/five.c" || exit 1
 run "$nxrun" "$work/static"
 proves "a static program runs with a warning" 'exits 5' says_one_line 'says "linked statically"'

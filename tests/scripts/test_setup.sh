@@ -22,7 +22,7 @@ shift; echo "sudo $*" >>"$FAKE/calls"; exec "$@"'
 stand_in node true
 stand_in npm true
 
-all_packages() { grep -v '^#' scripts/packages.txt | cut -d ' ' -f 1 | cut -d '|' -f 1; }
+all_packages() { grep '^[^#]' scripts/packages.txt | cut -d ' ' -f 1 | cut -d '|' -f 1; }
 machine() { # uid, packages to be missing…
     all_packages >"$work/known"
     cp "$work/known" "$work/installed"
@@ -55,6 +55,12 @@ machine 1000 valgrind strace
 set_up
 proves "somebody without is given the command" 'exits 1' 'calls ""' 'says "apt-get install --no-install-recommends valgrind strace"'
 
+machine 1000 valgrind nodejs clang
+run env PATH="$work/bin:$PATH" scripts/setup demo
+proves "the demo needs no more than it uses" 'exits 0' 'calls ""'
+machine 1000 gcc
+run env PATH="$work/bin:$PATH" scripts/setup demo
+proves "but that it does need" 'exits 1' 'says "recommends gcc"'
 machine 0 nodejs npm
 set_up
 proves "node from elsewhere will do" 'exits 0' 'calls ""'
