@@ -103,7 +103,7 @@ for part in libcudart.so libcudart_static.a libcublas.so; do
     rm "$work/cuda/lib64/$part"
     run scripts/find-cuda libraries
     proves "without $part it says what to install" 'exits 1' prints_nothing 'says "$part"' 'says "CUDA Toolkit Downloads"'
-    run env PATH="$work/bin:$PATH" scripts/setup libraries
+    run env PATH="$work/bin:$PATH" scripts/setup check
     proves "and so does a set-up that wants them" 'exits 1' 'says "$part"'
     run env PATH="$work/bin:$PATH" scripts/setup
     proves "while building needs headers only" 'exits 0'
