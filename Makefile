@@ -323,8 +323,8 @@ $(R)/conformance_static: tests/routing/conformance.c
 	$(call PROGRAM,$(CC),-isystem $(CUDA_INCLUDE) -L$(CUDA_LIB) -lcudart_static -ldl -lrt -lpthread)
 $(R)/conformance_cublas: tests/routing/conformance.c
 	$(call PROGRAM,$(CC),-DCUBLAS -ldl)
-$(R)/test_conformance: $(SIM_DRIVER) $(R)/librecorder.so $(patsubst %,$(R)/conformance_%,shared static cublas)
-$(R)/test_conformance: CPPFLAGS_ALL += -DDRIVER_FOLDER='"$(abspath $(dir $(SIM_DRIVER)))"' \
+$(R)/test_conformance: $(SHIM) $(SIM_DRIVER) $(R)/librecorder.so $(patsubst %,$(R)/conformance_%,shared static cublas)
+$(R)/test_conformance: CPPFLAGS_ALL += -DSHIM='"$(abspath $(SHIM))"' -DDRIVER_FOLDER='"$(abspath $(dir $(SIM_DRIVER)))"' \
   -DLOOKUPS='"$(abspath tests/routing/lookups.txt)"' -DCUBLAS='"$(CUDA_LIB)/libcublas.so"'
 .PHONY: routing-tests check-exports
 routing-tests: $(ROUTING_TESTS) ## run the tests of the routes
