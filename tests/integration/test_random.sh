@@ -6,9 +6,9 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/integration/shim.sh
 program=$programs/random
 faulty=$here/tests/plugins/faulty.so
-seeds=${NXMEM_TEST_SEEDS:-12}
+seeds=${NXMEM_TEST_SEEDS:-12} drivers="13.0 12.4 11.4"
 if [ -n "${SAN:-}" ]; then
-    seeds=3
+    seeds=2 drivers=13.0
     export TSAN_OPTIONS="${TSAN_OPTIONS:-}:atexit_sleep_ms=0:report_thread_leaks=0"
 fi
 first=${NXMEM_TEST_FIRST_SEED:-1}
@@ -31,7 +31,7 @@ is_sound_natively() {
 }
 
 for ((seed = first; seed < first + seeds; seed++)); do
-    for driver in 13.0 12.4 11.4; do
+    for driver in $drivers; do
         export LD_LIBRARY_PATH=$here/sim/$driver:$plain # there is none of 13.0: that is the plain one
         differing=
         calm=

@@ -15,7 +15,6 @@ struct fake_driver {
     CUresult alloc_result;    /* of cuMemAlloc */
     bool capturing;           /* what cuStreamIsCapturing answers */
     bool no_context_record;   /* an older driver: cuCtxRecordEvent is not there */
-    CUevent recorded; /* last on a stream */
     unsigned events_made, events_destroyed, records, context_records, queries, waits, context_waits;
     unsigned allocs, frees;
 };
