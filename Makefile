@@ -384,9 +384,10 @@ $(BUILD)/bin/nxrun: scripts/nxrun
 DEST = $(DESTDIR)$(PREFIX)
 INSTALL_PLUGINS := $(filter-out %/faulty.so,$(PLUGINS))
 .PHONY: install uninstall
+install uninstall: $(if $(filter-out 0 1,$(words $(DESTDIR)) $(words $(PREFIX))),$(error PREFIX and DESTDIR must not hold spaces))
 install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	install -d $(DEST)/bin $(DEST)/lib/nxmem $(DEST)/lib/pkgconfig $(DEST)/include $(DEST)/share/man/man1 \
-	  $(DEST)/share/man/man7 $(DEST)/share/doc/nxmem-preload
+	  $(DEST)/share/man/man7 $(DEST)/share/doc/nxmem-preload/docs
 	install -m 755 $(BUILD)/bin/nxrun $(DEST)/bin/
 	install -m 755 $(SHIM) $(DEST)/lib/
 	install -m 755 $(INSTALL_PLUGINS) $(BUILD)/bin/nxmem-probe $(DEST)/lib/nxmem/
@@ -394,6 +395,7 @@ install: all ## install under PREFIX (default /usr/local), below DESTDIR
 	install -m 644 docs/man/nxrun.1 $(DEST)/share/man/man1/
 	install -m 644 docs/man/nxmem-preload.7 $(DEST)/share/man/man7/
 	install -m 644 LICENSE README.md CHANGELOG.md $(DEST)/share/doc/nxmem-preload/
+	install -m 644 docs/*.md docs/example-plugin.c $(DEST)/share/doc/nxmem-preload/docs/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/nxmem-preload.pc.in > $(DEST)/lib/pkgconfig/nxmem-preload.pc
 	echo "installed under $(DEST)"
 uninstall: ## remove what install put there
@@ -402,7 +404,7 @@ uninstall: ## remove what install put there
 	  $(addprefix $(DEST)/include/,$(notdir $(wildcard include/*.h))) \
 	  $(DEST)/share/man/man1/nxrun.1 $(DEST)/share/man/man7/nxmem-preload.7
 	rm -rf $(DEST)/share/doc/nxmem-preload
-	-rmdir $(DEST)/lib/nxmem
+	rmdir $(DEST)/lib/nxmem 2>/dev/null || :
 
 # --- targets -------------------------------------------------------------------------------------------
 # A test is tests/AREA/test_*.c, built to $(BUILD)/tests/AREA/, or an executable tests/AREA/test_*.sh; what such a
@@ -442,8 +444,7 @@ test: all test-programs ## run every test, or AREA=… SAN=… (AREA: a folder o
 demo: all $(BUILD)/apps/demo $(SIM_DRIVER) $(SIM_RT) ## run a small CUDA program that leaks under the shim
 	scripts/demo $(BUILD) $(BUILD)/apps/demo
 demo-llama: all $(LLAMA) $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) ## run llama.cpp's prebuilt CUDA builds under the shim
-	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama.mjs --leak $(BUILD)/npm $(BUILD)/llama/tiny.gguf
-	scripts/demo $(BUILD) $(NODE) tests/llama/run-llama-12.cjs $(BUILD)/npm $(BUILD)/llama/tiny.gguf
+	NODE=$(NODE) scripts/demo-llama $(BUILD)
 check: ## everything CI runs: both compilers, all tests, sanitizers, demos, valgrind, mutants
 	scripts/check
 nightly: ## check without its time boxes
@@ -456,6 +457,7 @@ setup: ## install what building and testing need
 clean: ## remove what was built
 	rm -rf build
 help: ## list the targets
-	grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+	{ sed -n '/^# --- targets/,$$p' $(firstword $(MAKEFILE_LIST)); sed '/^# --- targets/,$$d' $(firstword $(MAKEFILE_LIST)); } | \
+	  grep -E '^[a-z-]+:.*##' | sed 's/:.*##/\t/' | expand -t 18
 
 -include $(shell find $(BUILD) \( -name npm -o -name node -o -name mutants \) -prune -o -name '*.d' -print 2>/dev/null)

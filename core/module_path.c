@@ -26,6 +26,9 @@ static int no_such_name(struct nxm_error *ret_error, const char *value, const ch
 
     nxm_text_init(&text, name, sizeof name);
     nxm_text_printf(&text, "%.*s%s", NAME_SHOWN, value, strlen(value) > NAME_SHOWN ? "..." : "");
+    if (access(value, F_OK) == 0)
+        return nxm_error_set(ret_error, NXM_EOPEN, 0, "no plugin named %s in %s (for the file here write ./%s)", name, directory,
+                             name);
     return nxm_error_set(ret_error, NXM_EOPEN, 0,
                          "no plugin named %s (give a path): looked for nxmem/%s.so, %s.so and plugins/%s.so in %s", name,
                          name, name, name, directory);

@@ -150,7 +150,7 @@ static const char *remedy(uint32_t code)
     case NXMEM_STATUS_WRONG_DEVICE:
     case NXMEM_STATUS_WRONG_MECHANISM:
     case NXMEM_STATUS_UNKNOWN_ALLOCATION:
-        return " (the request was routed wrongly: a bug of this host, or of the plugin)";
+        return " (a bug of the plugin, or of this host in what it asked)";
     default:
         return "";
     }

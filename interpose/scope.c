@@ -52,13 +52,15 @@ const char *nxm_scope_mechanism(void)
 }
 
 /* A device's synchronous and stream-ordered memory fail for the same reason: said once. */
-static void stays_native(int device, const char *what, const char *why)
+static void not_served(const struct nxm_scope *scope, const char *what, const char *why)
 {
+    int device = scope->device;
+    const char *then = nxm_refuse_instead() && !scope->unserved ? "allocations will fail" : "stays native";
     static _Atomic uint64_t said;
     uint64_t bit = UINT64_C(1) << (device & 63);
     bool again = atomic_fetch_or(&said, bit) & bit;
 
-    nxm_log(again ? NXM_LOG_DEBUG : NXM_LOG_WARNING, "device %d stays native: %s%s", device, what, why);
+    nxm_log(again ? NXM_LOG_DEBUG : NXM_LOG_WARNING, "device %d %s: %s%s", device, then, what, why);
 }
 
 /* A plugin for other devices has nothing to say of this one; a plugin for none at all is not what was asked for. */
@@ -86,7 +88,7 @@ static void open_scope(struct nxm_scope *scope)
 
     if (nxm_module_find_mechanism(module, nxm_options()->mechanism, device, &mechanism, &error) != NXM_OK) {
         scope->unserved = nxm_options()->mechanism[0] == '\0' && serves_devices(module);
-        stays_native(scope->device, "", error.text);
+        not_served(scope, "", error.text);
         return;
     }
     nxm_foreign_begin();
@@ -94,7 +96,7 @@ static void open_scope(struct nxm_scope *scope)
     nxm_foreign_end();
     if (result != NXM_OK) {
         scope->allocator = NULL;
-        stays_native(scope->device, "cannot open the plugin's allocator: ", error.text);
+        not_served(scope, "cannot open the plugin's allocator: ", error.text);
         return;
     }
     nxm_companion_query(module, scope->allocator, &scope->companion);

@@ -307,7 +307,7 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
     else
         result = free_through_lane(&block, order, call, argument);
     nxm_scope_leave(scope);
-    nxm_log(NXM_LOG_DEBUG, "free of 0x%llx, %llu bytes of the plugin: %d", (unsigned long long)address,
+    nxm_log(NXM_LOG_DEBUG, "free of 0x%llx, %llu bytes of the plugin, answered with CUDA code %d", (unsigned long long)address,
             (unsigned long long)block.bytes, (int)result);
     return result;
 }

@@ -58,8 +58,8 @@ static bool check_mechanisms(const struct nxm_module *module, const char *mechan
     if (mechanism) {
         fprintf(stderr, "nxrun: plugin %s has no mechanism \"%s\" for device memory; it has: ", path, mechanism);
     } else {
-        fprintf(stderr, "nxrun: warning: plugin %s serves no device memory, so the driver will serve it all%s; it has: ",
-                path, strstr(path, "/host.so") ? " (NXMEM_HOST_AS_DEVICE=1 lets it stand in for a simulated device)" : "");
+        fprintf(stderr, "nxrun: warning: plugin %s serves no device memory: what NXMEM_ON_ERROR says will happen%s; it has: ",
+                path, strstr(path, "/host.so") ? " (NXMEM_HOST_AS_DEVICE=1 and SIMCUDA_HOST_MEMORY=1 let it stand in for a simulated device's memory)" : "");
     }
     print_mechanisms(stderr, module);
     return !mechanism;

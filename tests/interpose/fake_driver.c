@@ -57,7 +57,7 @@ static CUresult event_destroy(CUevent event)
 
 static CUresult event_record(CUevent event, CUstream stream)
 {
-    (void)stream;
+    (void)event, (void)stream;
     fake.records++;
     return fake.record_result;
 }
