@@ -29,35 +29,35 @@ last_line() { [ "$(tail -n 1 "$work/out")" = "$1" ]; }
 
 good
 check
-proves "all good: every step and test is counted" 'exits 0' 'last_line "26 passed, 0 failed, 1 skipped"'
+proves "all good: every step and test is counted" 'exits 0' 'last_line "29 passed, 0 failed, 1 skipped"'
 for name in check-includes check-exports check-pages; do
     good
     stand_in scripts/$name 'echo trouble; exit 1'
     check
-    proves "a failing $name is red, with its output" 'exits 1' 'last_line "25 passed, 1 failed, 1 skipped"' 'prints trouble'
+    proves "a failing $name is red, with its output" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"' 'prints trouble'
 done
 good
 rm scripts/check-exports
 check
-proves "a check that is not there is red" 'exits 1' 'last_line "25 passed, 1 failed, 1 skipped"'
+proves "a check that is not there is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
 good
 stand_in "$work/bin/make" 'exit 2'
 check
-proves "builds that fail are red, also before any test ran" 'exits 1' 'last_line "10 passed, 8 failed, 1 skipped"'
+proves "builds that fail are red, also before any test ran" 'exits 1' 'last_line "10 passed, 9 failed, 1 skipped"'
 good
 sed -i 's/LEAK:/leak/' "$work/bin/make"
 check
-proves "a demo without its report is red" 'exits 1' 'last_line "25 passed, 1 failed, 1 skipped"'
+proves "a demo without its report is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate 'echo "4 1 0" >>"$NXMEM_TOTALS"; exit 1'
 check
-proves "a surviving mutant is red" 'exits 1' 'last_line "25 passed, 1 failed, 1 skipped"'
+proves "a surviving mutant is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate 'echo "5 0 0" >>"$NXMEM_TOTALS"; exit 1'
 check
-proves "a step that fails after good counts is red" 'exits 1' 'last_line "26 passed, 1 failed, 1 skipped"'
+proves "a step that fails after good counts is red" 'exits 1' 'last_line "29 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate true
 check
-proves "a step that counts nothing is red" 'exits 1' 'last_line "21 passed, 1 failed, 1 skipped"'
+proves "a step that counts nothing is red" 'exits 1' 'last_line "24 passed, 1 failed, 1 skipped"'
 finish
