@@ -232,7 +232,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CORE_O) $(UNIT_SUPPORT_O) $(UNIT_PLUGINS
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(EXTRA) -MMD -MP -rdynamic -o $@ $< $(UNIT_SUPPORT_O) $(CORE_O) -lcmocka -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
-PARTS := capture companion context cuda_status deferral door event giveback label lane lifecycle observe order owned pool process scope serve tally thread turn vmm waiting
+PARTS := capture companion context cuda_status deferral door event giveback hook_context hook_stream label lane lifecycle observe order owned pool process scope serve tally thread turn vmm waiting
 PARTS_O := $(PARTS:%=$(BUILD)/interpose/%.o) $(BUILD)/tests/interpose/fake_driver.o $(BUILD)/tests/interpose/fake_exit.o
 $(BUILD)/tests/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/interpose/%.o: tests/interpose/%.c
@@ -382,7 +382,7 @@ $(BUILD)/bin/nxrun: scripts/nxrun
 
 # --- install --------------------------------------------------------------------------------------------
 DEST = $(DESTDIR)$(PREFIX)
-INSTALL_PLUGINS := $(filter-out %/faulty.so,$(PLUGINS))
+INSTALL_PLUGINS := $(PLUGINS)
 .PHONY: install uninstall
 install uninstall: $(if $(filter-out 0 1,$(words $(DESTDIR)) $(words $(PREFIX))),$(error PREFIX and DESTDIR must not hold spaces))
 install: all ## install under PREFIX (default /usr/local), below DESTDIR

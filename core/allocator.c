@@ -246,6 +246,12 @@ static void push_back_all(struct nxm_allocator *allocator)
     } while (push_back.found);
 }
 
+void nxm_allocator_push_back(struct nxm_allocator *allocator)
+{
+    nxm_deferred_drain_all(allocator);
+    push_back_all(allocator);
+}
+
 /* The order is binding (section 17): `release` may still complete what is queued, so only after it is the
  * outstanding count read. */
 static void tear_down(struct nxm_allocator *allocator)
@@ -253,8 +259,7 @@ static void tear_down(struct nxm_allocator *allocator)
     struct nxm_module *module = allocator->module;
     struct nxm_factory *factory = allocator->factory;
 
-    nxm_deferred_drain_all(allocator);
-    push_back_all(allocator);
+    nxm_allocator_push_back(allocator);
     nxm_lock_assert_none();
     allocator->vtable.release(allocator->vtable.ctx);
     nxm_module_discount_allocator(module);

@@ -62,6 +62,10 @@ void nxm_allocator_ref(struct nxm_allocator *allocator);
  * through the terminal slot and removed. Takes NULL. */
 void nxm_allocator_unref(struct nxm_allocator *allocator);
 
+/* What the last unref begins with, for when the allocator itself must live a little longer: what is queued is drained, what is
+ * still live or waiting goes back through the terminal slot. */
+void nxm_allocator_push_back(struct nxm_allocator *allocator);
+
 /* The plugin's own pointer, for companions. */
 const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator);
 uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator);

@@ -9,7 +9,6 @@
 #include <pthread.h>
 
 enum nxm_lock_rank {
-    NXM_RANK_LIFECYCLE = 10, /* interpose: first use, X1, fork */
     NXM_RANK_SCOPE = 20,     /* interpose: contexts and their allocators */
     NXM_RANK_LANE = 30,      /* interpose: release lanes, event pools */
     NXM_RANK_CAPTURE = 35,   /* interpose: list of open captures */
@@ -18,7 +17,6 @@ enum nxm_lock_rank {
     NXM_RANK_ALLOCATOR = 60, /* core: an allocator's queued set and quarantine list */
     NXM_RANK_BLOCKS = 70,    /* core: one shard of a block table */
     NXM_RANK_STACK = 80,     /* core: stack interning */
-    NXM_RANK_LOG = 90,       /* core: once-only warnings */
 };
 
 struct nxm_lock {

@@ -36,7 +36,7 @@ struct nxm_report {
     int gate_known;             /* 0: X1 never ran (no plugin was loaded) */
     const char *gate_extra;     /* why the plugin stays mapped though the gate is open, or one more reason; or NULL */
     struct nxm_module_counters counters;
-    const char *note;           /* one more line, or NULL (e.g. uncovered entry points) */
+    const char *note;           /* one more line, or NULL */
 };
 
 /* Expands %p %h %e %r %% of NXMEM_REPORT; %r is the first of OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID and

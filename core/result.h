@@ -22,7 +22,6 @@ enum nxm_result {
     NXM_ECONTRACT = -10,   /* the plugin broke the ABI */
     NXM_ENOMECHANISM = -11,/* no mechanism of that name or device */
     NXM_EUNSUPPORTED = -12,/* the mechanism has no such capability; nothing was called */
-    NXM_ECLOSED = -13,     /* the door is closed: context gone, exit under way */
 };
 
 #define NXM_ERROR_TEXT 384

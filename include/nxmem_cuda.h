@@ -134,7 +134,9 @@ typedef struct NxmemCudaVtable {
     void (*order_gone)(void *ctx, uint64_t stream_key);
 
     /* The context is about to be destroyed or reset, still usable in this call; its synchronous blocks have been
-     * released. What the plugin keeps in this context (segments, events, streams) must go now. */
+     * released. What the plugin keeps in this context (segments, events, streams) must go now. The last
+     * cuDevicePrimaryCtxRelease is the exception: it is known to be the last only when it has happened, and the
+     * context is dead by then. */
     void (*context_gone)(void *ctx, uint64_t context);
 
     /* Memory of this allocator becomes reachable (enabled 1) or no longer reachable (0) from device `peer`:

@@ -8,6 +8,20 @@
 #include "core/status.h"
 #include "thread.h"
 
+void nxm_companion_settle(const char *name, uint64_t capabilities, NxmemCudaVtable *companion)
+{
+    const uint64_t waits = NXMEM_CUDA_TRAIT_RELEASE_NEVER_WAITS | NXMEM_CUDA_TRAIT_RELEASE_WAITS_LIKE_DRIVER;
+
+    if (companion->enqueue_release_on && !(capabilities & NXMEM_CAPABILITY_DEFERRED_RELEASE)) {
+        nxm_log(NXM_LOG_INFO, "%s: its CUDA companion releases, but the allocator has no deferred release; not used for that", name);
+        companion->enqueue_release_on = NULL;
+    }
+    if ((companion->traits & waits) == waits) {
+        nxm_log(NXM_LOG_WARNING, "%s: its CUDA companion says that a release never waits, and that it waits; neither is believed", name);
+        companion->traits &= ~waits;
+    }
+}
+
 void nxm_companion_query(struct nxm_module *module, const struct nxm_allocator *allocator,
                          struct nxm_companion *ret_companion)
 {
@@ -34,6 +48,7 @@ void nxm_companion_query(struct nxm_module *module, const struct nxm_allocator *
                 nxm_allocator_name(allocator));
         return;
     }
+    nxm_companion_settle(nxm_allocator_name(allocator), nxm_allocator_capabilities(allocator), &copy);
     ret_companion->vtable = copy;
 }
 

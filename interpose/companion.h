@@ -18,6 +18,9 @@ struct nxm_companion {
 void nxm_companion_query(struct nxm_module *module, const struct nxm_allocator *allocator,
                          struct nxm_companion *ret_companion);
 
+/* Takes out of a companion what contradicts its allocator or itself: the plain slots do without. */
+void nxm_companion_settle(const char *name, uint64_t capabilities, NxmemCudaVtable *companion);
+
 static inline bool nxm_companion_allocates(const struct nxm_companion *companion)
 {
     return companion->vtable.allocate_on != NULL;

@@ -90,6 +90,14 @@ static void ask_gate(unsigned inside)
     nxm_foreign_end();
 }
 
+/* _exit may be called where nothing of ours or the plugin's can be entered: from a signal handler that interrupted malloc, say.
+ * The door is shut, and that is all. */
+static void x1_without_gate(void)
+{
+    if (is_ours() && !atomic_exchange(&x1_done, true))
+        nxm_door_close();
+}
+
 static void x1(void)
 {
     if (!is_ours() || atomic_exchange(&x1_done, true))
@@ -159,8 +167,8 @@ static uint64_t write_report(void)
     return nxm_report_leaks(&report);
 }
 
-/* Never returns when a leak changes the program's status. */
-static void x2(void)
+/* Never returns when a leak changes the program's status. `flush`: this way out flushes what stdio holds. */
+static void x2(bool flush)
 {
     if (!is_ours() || atomic_exchange(&x2_done, true))
         return;
@@ -171,7 +179,8 @@ static void x2(void)
     uint64_t leaks = write_report();
     unsigned code = nxm_options()->leak_exit_code;
     if (leaks > 0 && code != 0 && atomic_load(&program_status) == 0) {
-        fflush(NULL); /* what exit itself would do next */
+        if (flush)
+            fflush(NULL); /* what exit itself would do next */
         syscall(SYS_exit_group, (int)code);
     }
 }
@@ -180,14 +189,14 @@ static void x2_at_exit(void *unused)
 {
     (void)unused;
     x1(); /* when the plugin was loaded by a handler of exit itself */
-    x2();
+    x2(true);
 }
 
 static void at_quick_exit_too(void *unused)
 {
     (void)unused;
     x1();
-    x2();
+    x2(false);
 }
 
 /* X2 itself is not told: on_exit, which tells, cannot be registered in front of the loader's own destructor run. */
@@ -219,8 +228,8 @@ static void end_now(int status)
 {
     if (is_ours()) {
         atomic_store(&program_status, status & 0xFF);
-        x1();
-        x2();
+        x1_without_gate();
+        x2(false);
     }
     for (;;)
         syscall(SYS_exit_group, status);

@@ -29,17 +29,37 @@ static bool reclaim_block(void *argument, const struct nxm_block *block)
     return true;
 }
 
-static void tell_gone(struct nxm_scope *scope, void *context)
+struct going {
+    CUcontext context;
+    int device;
+};
+
+static void push_back(struct nxm_scope *scope, void *argument)
 {
-    if (scope->context != context || !scope->companion.vtable.context_gone)
+    const struct going *going = argument;
+
+    if (scope->context != going->context)
         return;
     nxm_foreign_begin();
-    scope->companion.vtable.context_gone(scope->companion.vtable.ctx, (uint64_t)(uintptr_t)context);
+    nxm_allocator_push_back(scope->allocator);
+    nxm_foreign_end();
+}
+
+/* Every allocator of the device may keep something in the context, that of its stream-ordered memory too. */
+static void tell_gone(struct nxm_scope *scope, void *argument)
+{
+    const struct going *going = argument;
+
+    if (scope->device != going->device || !scope->companion.vtable.context_gone)
+        return;
+    nxm_foreign_begin();
+    scope->companion.vtable.context_gone(scope->companion.vtable.ctx, (uint64_t)(uintptr_t)going->context);
     nxm_foreign_end();
 }
 
 static void close_context(CUcontext context)
 {
+    struct going going = { context, nxm_context_device(context) };
     static const enum nxm_table owned_by_contexts[] = { NXM_TABLE_MEMORY, NXM_TABLE_REGISTERED, NXM_TABLE_ARRAYS };
 
     for (unsigned i = 0; i < sizeof owned_by_contexts / sizeof *owned_by_contexts; i++) {
@@ -48,10 +68,16 @@ static void close_context(CUcontext context)
     }
     CUstreamCaptureMode mode = nxm_capture_relax(); /* destroying is not forbidden by captures elsewhere */
     nxm_lane_context_gone(context);
-    nxm_scope_each(tell_gone, context);
+    nxm_scope_each(push_back, &going);
+    nxm_scope_each(tell_gone, &going);
     nxm_scope_close_context(context);
     nxm_capture_restore(mode);
-    if (nxm_capture_context_gone(context))
+}
+
+/* Captures are followed from the start of the process, and so is their end. */
+static void captures_gone(enum nxm_mode mode, CUcontext context)
+{
+    if (!nxm_is_child() && nxm_capture_context_gone(context) && mode == NXM_MODE_SERVE)
         nxm_lane_captures_closed();
 }
 
@@ -106,6 +132,8 @@ CUresult hook_cuCtxDestroy(CUcontext context)
 
     before_destroy(mode, context);
     CUresult result = nxm_real.cuCtxDestroy(context);
+    if (result == CUDA_SUCCESS)
+        captures_gone(mode, context);
     nxm_leave(mode);
     return result;
 }
@@ -117,6 +145,8 @@ CUresult hook_cuCtxDestroy_v2(CUcontext context)
 
     before_destroy(mode, context);
     CUresult result = nxm_real.cuCtxDestroy_v2(context);
+    if (result == CUDA_SUCCESS)
+        captures_gone(mode, context);
     nxm_leave(mode);
     return result;
 }
@@ -163,8 +193,11 @@ CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxReset);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
+    CUcontext primary = nxm_context_primary(device);
     before_reset(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxReset(device);
+    if (result == CUDA_SUCCESS && primary)
+        captures_gone(mode, primary);
     nxm_leave(mode);
     return result;
 }
@@ -174,8 +207,11 @@ CUresult hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxReset_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
+    CUcontext primary = nxm_context_primary(device);
     before_reset(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxReset_v2(device);
+    if (result == CUDA_SUCCESS && primary)
+        captures_gone(mode, primary);
     nxm_leave(mode);
     return result;
 }
@@ -188,8 +224,10 @@ static void after_release(enum nxm_mode mode, CUdevice device, CUresult result)
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && !is_active(device))
         context = nxm_context_primary(device);
-    if (context)
-        close_context(context);
+    if (!context)
+        return;
+    close_context(context);
+    captures_gone(mode, context);
 }
 
 CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)

@@ -81,7 +81,8 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr address)
     if (more && result == CUDA_SUCCESS) {
         nxm_record_free_begin(nxm_table(NXM_TABLE_IMPORTED), address, &open);
         open.tag--;
-        nxm_record(nxm_table(NXM_TABLE_IMPORTED), &open);
+        if (open.id != 0) /* else another thread has closed it meanwhile */
+            nxm_record(nxm_table(NXM_TABLE_IMPORTED), &open);
     }
     nxm_leave(mode);
     return result;

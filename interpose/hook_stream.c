@@ -70,8 +70,10 @@ CUresult hook_cuStreamDestroy_v2(CUstream stream)
     if (ours)
         nxm_stream_key_retire(stream); /* before its handle may come back; if the destroy fails, a key changed early */
     CUresult result = nxm_real.cuStreamDestroy_v2(stream);
+    /* Captures are followed from the start of the process, and so is their end. */
+    bool last_capture = result == CUDA_SUCCESS && !nxm_is_child() && nxm_capture_stream_gone(stream);
     if (ours && result == CUDA_SUCCESS) {
-        if (nxm_capture_stream_gone(stream))
+        if (last_capture)
             nxm_lane_captures_closed();
         if (key != 0)
             nxm_scope_each(tell_gone, &key);

@@ -1,5 +1,5 @@
 /* The label: which runtime function the thread is in, for the first nested driver allocation of that size.
- * Owns one small thread-local slot (initial-exec would break late dlopen: keep it tiny); no locks.
+ * Owns one small thread-local slot (initial-exec, out of glibc's surplus: keep it tiny); no locks.
  */
 #ifndef NXM_LABEL_H
 #define NXM_LABEL_H

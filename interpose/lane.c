@@ -84,30 +84,44 @@ struct poll {
     uint64_t bytes;                 /* given back so far */
 };
 
-static struct nxm_waiting *head_of(struct lane *lane, CUevent *ret_event)
+/* The head of a lane as it stood at one moment. Once recorded or orphaned it is never taken in hand by a recorder again. */
+struct head {
+    struct nxm_waiting *entry; /* NULL: the lane is empty */
+    CUevent event;             /* NULL: parked */
+    bool recording, orphan;
+};
+
+static struct head head_of(struct lane *lane)
 {
+    struct head head = { 0 };
+
     nxm_lock_acquire(&lock);
-    struct nxm_waiting *head = lane->head;
-    *ret_event = head ? head->event : NULL;
+    head.entry = lane->head;
+    if (head.entry) {
+        head.event = head.entry->event;
+        head.recording = head.entry->recording;
+        head.orphan = atomic_load(&head.entry->orphan);
+    }
     nxm_lock_release(&lock);
     return head;
 }
 
-static bool has_passed(const struct nxm_waiting *entry, CUevent event)
+static bool has_passed(const struct head *head)
 {
-    return atomic_load(&entry->orphan) || (event && nxm_event_passed(event));
+    return atomic_load(&head->entry->orphan) || nxm_event_passed(head->event);
 }
 
 /* Whether the head of this lane is done with, one way or the other. */
-static bool retire_head(struct nxm_waiting *entry, CUevent event, struct poll *poll)
+static bool retire_head(const struct head *head, struct poll *poll)
 {
+    struct nxm_waiting *entry = head->entry;
     struct nxm_error error = { 0 };
 
-    if (!event && !atomic_load(&entry->orphan))
-        return false; /* parked: whoever records it has hold of it */
+    if (head->recording || (!head->event && !head->orphan))
+        return false; /* parked, perhaps in the hands of a recorder */
     if (atomic_load(&entry->scope->closed))
         return true; /* its context is gone, and the block with it */
-    if (entry->scope == poll->except || !has_passed(entry, event))
+    if (entry->scope == poll->except || !has_passed(head))
         return false;
     if (nxm_giveback(entry, poll->moment, &error) == NXM_EUNSUPPORTED)
         return false;
@@ -118,13 +132,12 @@ static bool retire_head(struct nxm_waiting *entry, CUevent event, struct poll *p
 /* The caller has set lane->polled: until it is cleared here, nobody else pops. */
 static void poll_lane(struct lane *lane, struct poll *poll)
 {
-    struct nxm_waiting *entry;
-    CUevent event;
+    struct head head;
 
-    while (poll->budget > 0 && (entry = head_of(lane, &event)) != NULL && retire_head(entry, event, poll)) {
+    while (poll->budget > 0 && (head = head_of(lane)).entry != NULL && retire_head(&head, poll)) {
         poll->budget--;
-        pop(lane, entry);
-        nxm_waiting_free(entry);
+        pop(lane, head.entry);
+        nxm_waiting_free(head.entry);
     }
     nxm_lock_acquire(&lock);
     lane->polled = false;

@@ -18,10 +18,6 @@
 /* Takes the entry over: it waits behind what this key's stream freed before. false: no memory, it stays the caller's. */
 bool nxm_lane_append(uint64_t key, struct nxm_waiting *entry);
 
-/* A synchronous free of stream-ordered memory. The driver takes it that the program has waited, and waits for nothing: the
- * block goes behind the work of the current context (NULL: none) where that can be, and is given back at once elsewhere. */
-CUresult nxm_lane_free_ordered(const struct nxm_block *block, CUcontext current);
-
 /* Looks at a few lanes, and enters the releases that this moment allows. Costs one load when nothing waits. */
 void nxm_lane_poll(enum nxm_moment moment);
 
@@ -32,7 +28,6 @@ void nxm_lane_flush(void);
 void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds);
 
 void nxm_lane_captures_closed(void);               /* records the events of parked blocks */
-/* The context's work has passed and its events go: blocks that outlive it are given back, its own are the caller's. */
 /* The context's work has passed and its events go: blocks that outlive it are given back, its own are the caller's. */
 void nxm_lane_context_gone(CUcontext context);
 void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes); /* waiting now; no locks, callable at exit */

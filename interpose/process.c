@@ -10,7 +10,7 @@
 #include "door.h"
 #include "thread.h"
 
-static _Atomic bool child;
+static _Atomic bool passing_through;
 static struct nxm_options options;
 static struct nxm_blocks *tables[NXM_TABLE_COUNT];
 static struct nxm_suppressions *suppressions;
@@ -23,7 +23,7 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 
 static void in_child(void)
 {
-    atomic_store(&child, true);
+    atomic_store(&passing_through, true);
 }
 
 bool nxm_process_prepare(void)
@@ -34,7 +34,7 @@ bool nxm_process_prepare(void)
         if (nxm_blocks_new(&tables[i]) == NXM_OK)
             continue;
         nxm_log(NXM_LOG_WARNING, "no memory for the block tables: nothing is redirected or reported");
-        atomic_store(&child, true); /* every hook passes through, as after a fork */
+        atomic_store(&passing_through, true);
         return false;
     }
     /* Now, not at exit: the program may change its working directory, and a mistake is told before the work begins. */
@@ -131,5 +131,5 @@ bool nxm_refuse_instead(void)
 
 bool nxm_is_child(void)
 {
-    return atomic_load(&child);
+    return atomic_load(&passing_through);
 }

@@ -173,11 +173,8 @@ void nxm_runtime_forget_callers(void)
 void *nxm_runtime_real(enum nxm_api api, const void *caller)
 {
     unsigned slot = site_slot(caller);
-    if (slot != NO_SLOT) {
-        /* The word may be newer than our view of the slot it names. */
-    
+    if (slot != NO_SLOT)
         return slots[slot].real[row_of(api)];
-    }
     struct nxm_object runtime;
     if (!runtime_for(row_names[row_of(api)], caller, &runtime)) return NULL;
     slot = slot_register(&runtime);

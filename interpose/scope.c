@@ -223,11 +223,26 @@ static struct nxm_scope *next_open(struct nxm_scope *after)
     return scope;
 }
 
+/* Off the list that lookups walk. Whoever stands on it goes on from it: it keeps its `next`, and is never freed. */
+static void unlink_scope(struct nxm_scope *gone)
+{
+    nxm_lock_acquire(&lock);
+    for (struct nxm_scope **link = &scopes; *link; link = &(*link)->next) {
+        if (*link == gone) {
+            *link = gone->next;
+            break;
+        }
+    }
+    nxm_lock_release(&lock);
+}
+
 void nxm_scope_close_context(CUcontext context)
 {
     for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
-        if (scope->context == context)
-            close_scope(scope);
+        if (scope->context != context)
+            continue;
+        close_scope(scope);
+        unlink_scope(scope);
     }
     nxm_context_forget(context);
 }

@@ -10,6 +10,11 @@ modes="direct deferred host host-deferred"
 same capture_stream_gone "$cases/capture-stream-gone"
 report_of capture_stream_gone direct
 proves "memory_is_the_plugins_again_after_a_capturing_stream_is_gone" 'class_is DEVICE ever_blocks 5'
+for going in stream context; do
+    same "capture_before_use_$going" "$cases/capture-before-use" $going
+    report_of "capture_before_use_$going" direct
+    proves "a_capture_that_went_with_its_${going}_before_first_use_is_over" 'class_is DEVICE ever_blocks 1'
+done
 same capture_by_two_names "$cases/capture-by-two-names"
 report_of capture_by_two_names direct
 proves "memory_is_the_plugins_again_after_a_capture_ended_under_another_name" 'class_is DEVICE ever_blocks 1'

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/integration/shim.sh
 program=$programs/ways-out
 
+gate_was_not_asked() { grep -qF '"asked": false' "$work/report"; }
 one_report() { [ "$(number_of_reports)" = 1 ]; }
 
 # Two blocks, a megabyte and a page, are live when the program ends by this way.
@@ -16,7 +17,10 @@ for way in return exit _exit quick_exit thread fork raw-clone vfork; do
     run timeout 60 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$program" $way
     proves "${way}_is_the_same" same_output same_status same_errors
     mv "$work"/report.* "$work/report" 2>/dev/null
-    proves "${way}_reports_once_what_is_left" one_report 'amount_is leaked 2 1052672' 'gate_is host'
+    proves "${way}_reports_once_what_is_left" one_report 'amount_is leaked 2 1052672'
+    # _exit may come from a signal handler inside malloc: the plugin is not entered any more.
+    case $way in _exit) gate=gate_was_not_asked ;; *) gate='gate_is host' ;; esac
+    proves "${way}_asks_the_gate_or_not" "$gate"
 done
 
 for way in early-atexit late-atexit; do

@@ -66,6 +66,10 @@ static CUresult context_record(CUcontext context, CUevent event)
 {
     (void)context, (void)event;
     fake.context_records++;
+    void (*meanwhile)(void) = fake.while_recording;
+    fake.while_recording = NULL;
+    if (meanwhile)
+        meanwhile();
     return fake.record_result;
 }
 

@@ -17,6 +17,7 @@ struct fake_driver {
     bool no_context_record;   /* an older driver: cuCtxRecordEvent is not there */
     unsigned events_made, events_destroyed, records, context_records, queries, waits, context_waits;
     unsigned allocs, frees;
+    void (*while_recording)(void); /* called once, from inside the next record on a context */
 };
 
 extern struct fake_driver fake;

@@ -291,6 +291,34 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
     assert_false(is_known(address));
 }
 
+/* Another thread destroys the context and polls while this one is at the driver for the block's event. */
+static void context_goes_meanwhile(void)
+{
+    nxm_lane_context_gone(FAKE_CONTEXT);
+    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    assert_int_equal(waiting(), 1);
+}
+
+static void a_block_in_the_hands_of_a_recorder_is_nobody_elses(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    fake.capturing = true;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    fake.capturing = false;
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+    fake.while_recording = context_goes_meanwhile;
+    nxm_lane_captures_closed();
+    assert_null(fake.while_recording);
+    nxm_lane_flush();
+    assert_int_equal(waiting(), 0);
+    assert_false(is_known(address));
+}
+
 static void what_a_capture_forbids_is_the_frees_result(void **state)
 {
     struct nxm_order order;
@@ -408,6 +436,7 @@ int main(void)
         LANE(a_call_that_waits_for_nothing_gives_back_a_bounded_number_of_blocks),
         LANE(what_a_capture_forbids_is_asked_in_the_blocks_own_context),
         LANE(a_free_during_a_capture_is_parked_and_released_after_it),
+        LANE(a_block_in_the_hands_of_a_recorder_is_nobody_elses),
         LANE(what_a_capture_forbids_is_the_frees_result),
         LANE(events_are_used_again),
         LANE(without_our_own_memory_a_free_succeeds_all_the_same),

@@ -104,6 +104,32 @@ static void a_free_of_a_block_whose_scope_is_closed_never_reaches_a_plugin(void 
     nxm_scope_close_context(order.context);
 }
 
+static void nobody(struct nxm_scope *scope, void *unused)
+{
+    (void)scope, (void)unused;
+}
+
+/* A walk that stands on a scope while it goes still reaches those behind it. */
+static void a_scope_that_is_gone_is_off_the_list_and_still_leads_on(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    struct nxm_scope *scope[3];
+    for (uintptr_t i = 0; i < 3; i++) {
+        fake.current = (CUcontext)(0x9000 + i * 16);
+        assert_int_equal(nxm_order_synchronous(&order), CUDA_SUCCESS);
+        scope[i] = enter(&order);
+        nxm_scope_leave(scope[i]);
+    }
+    assert_ptr_equal(scope[2]->next, scope[1]);
+    nxm_scope_close_context(scope[1]->context);
+    assert_ptr_equal(scope[2]->next, scope[0]);
+    assert_ptr_equal(scope[1]->next, scope[0]);
+    nxm_scope_each(nobody, NULL);
+    nxm_scope_close_context(scope[2]->context);
+    nxm_scope_close_context(scope[0]->context);
+}
+
 static void *hammer(void *unused)
 {
     struct nxm_order order = { .context = (CUcontext)(uintptr_t)0x8000, .device = 0 };
@@ -161,6 +187,7 @@ int main(void)
         SCOPE(closing_a_context_gives_its_allocator_up_and_its_blocks_back),
         SCOPE(the_last_to_leave_a_closed_scope_gives_the_allocator_up),
         SCOPE(a_free_of_a_block_whose_scope_is_closed_never_reaches_a_plugin),
+        SCOPE(a_scope_that_is_gone_is_off_the_list_and_still_leads_on),
         SCOPE(threads_may_allocate_while_their_context_is_closed_again_and_again),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

@@ -149,7 +149,7 @@ static void what_another_thread_holds_is_not_ours(void **state)
     checked_lock_release(&inner);
 }
 
-static struct nxm_lock counted = NXM_LOCK_INIT(NXM_RANK_LOG);
+static struct nxm_lock counted = NXM_LOCK_INIT(NXM_RANK_STACK);
 static int counter;
 
 static void *count_up(void *unused)
