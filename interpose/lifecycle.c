@@ -30,7 +30,8 @@ static void say_what_is_hooked(void)
     if (nxm_real.symbol) \
         have++; \
     else \
-        nxm_text_printf(&text, " %s", #symbol);
+        nxm_text_printf(&text, " %s", #symbol); \
+    nxm_log(NXM_LOG_DEBUG, "%s %s", #symbol, nxm_real.symbol ? "hooked" : "not in this driver");
 #include "cuda_api.def"
     nxm_log(NXM_LOG_INFO, "%u of %u driver entry points hooked%s%s", have, rows, have < rows ? "; this driver lacks" : "",
             missing);
