@@ -69,6 +69,11 @@ uint64_t sim_misuses(void);
 void sim_deinitialise(void);
 /* Does cuMemFree wait for the context's work (1, the default) or not (0)? */
 void sim_set_free_waits(int waits);
+/* What documentation leaves open, by the names of driver/facts.def and docs/cuda-facts.md: an answer for every setting.
+ * -1 and CUDA_ERROR_NOT_FOUND for an unknown name; names by number, NULL past the end. */
+int sim_fact_set(const char *name, int value);
+int sim_fact_get(const char *name);
+const char *sim_fact_name(size_t index);
 /* Forgets counts, injected failures, log, violations and misuses. */
 void sim_reset(void);
 

@@ -3,6 +3,7 @@
 #include "capture_state.h"
 #include "context.h"
 #include "event.h"
+#include "facts.h"
 #include "graph.h"
 #include "state.h"
 #include "stream.h"
@@ -114,15 +115,22 @@ static bool all_joined(struct sim_capture *c)
     return true;
 }
 
+static CUresult refuse_end(struct sim_capture *c, CUresult code)
+{
+    if (sim_fact(SIM_FACT_wrong_end_breaks)) invalidate(c);
+    return code;
+}
+
 CUresult sim_capture_end(struct sim_stream *s, CUgraph *ret_graph)
 {
     struct sim_capture *c = s->capture;
     if (!c) return CUDA_ERROR_ILLEGAL_STATE;
-    if (c->origin != s) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (c->origin != s) return refuse_end(c, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != sim_thread_number())
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+        return refuse_end(c, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     CUresult result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                       : !all_joined(c) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_SUCCESS;
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && !sim_fact(SIM_FACT_unjoined_end_ends)) return result;
     struct sim_graph *g = c->graph;
     if (result == CUDA_SUCCESS) close_capture(c);
     else discard(c);
@@ -253,7 +261,8 @@ static bool forbids(const struct sim_capture *c)
 {
     CUstreamCaptureMode mine = sim_thread.capture_mode;
     if (mine == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
-    if (c->thread == sim_thread.number) return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (c->thread == sim_thread.number)
+        return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED || sim_fact(SIM_FACT_relaxed_forbids_unsafe);
     return mine == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
@@ -262,7 +271,7 @@ CUresult sim_capture_check_unsafe(void)
     CUresult result = CUDA_SUCCESS;
     for (struct sim_capture *c = open_captures; c; c = c->next)
         if (forbids(c)) {
-            invalidate(c);
+            if (sim_fact(SIM_FACT_unsafe_call_breaks)) invalidate(c);
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;
@@ -292,12 +301,18 @@ CUresult sim_capture_check_stream(struct sim_stream *s)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-CUresult sim_capture_check_context(struct sim_context *c)
+CUresult sim_capture_refuse_free(struct sim_stream *s)
+{
+    if (sim_fact(SIM_FACT_captured_free_breaks)) invalidate(s->capture);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sim_capture_check_context(struct sim_context *c, bool invalidating)
 {
     CUresult result = CUDA_SUCCESS;
     for (struct sim_stream *s = open_captures ? c->streams : NULL; s; s = s->next)
         if (s->capture) {
-            invalidate(s->capture);
+            if (invalidating) invalidate(s->capture);
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;

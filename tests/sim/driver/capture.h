@@ -24,8 +24,10 @@ CUresult sim_capture_check_implicit(struct sim_stream *);
 CUresult sim_capture_check_unsafe(void);
 /* A call that waits for, or asks about, this stream: it must not capture. */
 CUresult sim_capture_check_stream(struct sim_stream *);
-/* A call that waits for a whole context. */
-CUresult sim_capture_check_context(struct sim_context *);
+/* A call about a whole context: refused while one of its streams captures, and that capture may be invalid for it. */
+CUresult sim_capture_check_context(struct sim_context *, bool invalidating);
+/* cuMemFreeAsync, in a capturing stream, of memory that no graph owns. */
+CUresult sim_capture_refuse_free(struct sim_stream *);
 
 /* cuEventRecord in a capturing stream; `external` asks for a node that records. */
 CUresult sim_capture_record(struct sim_stream *, struct sim_event *, bool external);

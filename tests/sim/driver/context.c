@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "device.h"
 #include "event.h"
+#include "facts.h"
 #include "memory.h"
 #include "module.h"
 #include "pool.h"
@@ -124,6 +125,27 @@ void sim_context_wait(struct sim_context *c)
     sim_deps_clear(&deps);
 }
 
+struct device_work {
+    struct sim_device *device;
+    struct sim_deps deps;
+};
+
+static void add_work(struct sim_object *o, void *arg)
+{
+    struct device_work *w = arg;
+    struct sim_context *c = (struct sim_context *)o;
+    if (c->device != w->device) return;
+    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&w->deps, s, s->submitted);
+}
+
+void sim_context_wait_device(struct sim_device *d)
+{
+    struct device_work w = { .device = d };
+    sim_object_each(SIM_CONTEXT, add_work, &w);
+    sim_deps_wait(&w.deps);
+    sim_deps_clear(&w.deps);
+}
+
 /* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
 static void empty(struct sim_context *c, enum sim_fn fn)
 {
@@ -174,6 +196,7 @@ static CUresult release_primary(int dev, enum sim_fn fn, bool reset)
     } else if (d->primary && d->primary->active) {
         d->primary_refs = reset ? 0 : d->primary_refs - 1;
         if (!d->primary_refs) empty(d->primary, fn);
+        if (reset && !sim_fact(SIM_FACT_reset_keeps_pools)) sim_pool_release_device(d, fn);
     }
     sim_unlock();
     return result;
@@ -380,7 +403,7 @@ static CUresult synchronize(CUcontext ctx)
     struct sim_context *c;
     sim_lock();
     CUresult result = sim_context_get(ctx, &c);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c, sim_fact(SIM_FACT_context_wait_breaks) != 0);
     if (result == CUDA_SUCCESS) {
         sim_context_wait(c);
         sim_pool_trim_all();

@@ -45,5 +45,7 @@ CUresult sim_context_current(struct sim_context **ret_context);
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
 /* Everything submitted to the context so far has run. */
 void sim_context_wait(struct sim_context *);
+/* The same for every context of a device. */
+void sim_context_wait_device(struct sim_device *);
 
 #endif

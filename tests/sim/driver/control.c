@@ -8,6 +8,7 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "facts.h"
 #include "log.h"
 #include "object.h"
 #include "state.h"
@@ -212,9 +213,26 @@ void sim_deinitialise(void)
 
 void sim_set_free_waits(int waits)
 {
-    sim_lock();
-    sim_settings.free_waits = waits != 0;
-    sim_unlock();
+    sim_fact_put(SIM_FACT_free_waits, waits != 0);
+}
+
+int sim_fact_set(const char *name, int value)
+{
+    enum sim_fact fact = sim_fact_find(name);
+    if (fact == SIM_FACT_COUNT) return CUDA_ERROR_NOT_FOUND;
+    sim_fact_put(fact, value);
+    return CUDA_SUCCESS;
+}
+
+int sim_fact_get(const char *name)
+{
+    enum sim_fact fact = sim_fact_find(name);
+    return fact == SIM_FACT_COUNT ? -1 : sim_fact(fact);
+}
+
+const char *sim_fact_name(size_t index)
+{
+    return sim_fact_name_at(index);
 }
 
 void sim_reset(void)

@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "facts.h"
 #include "pool.h"
 #include "state.h"
 #include "stream.h"
@@ -136,7 +137,8 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent h)
     struct sim_event *e = get(h);
     CUresult result = sim_context_get(ctx, &c);
     if (result == CUDA_SUCCESS && (!e || e->context != c)) result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS)
+        result = sim_capture_check_context(c, sim_fact(SIM_FACT_context_record_breaks) != 0);
     if (result == CUDA_SUCCESS) {
         sim_capture_event_forget(e);
         sim_deps_clear(&e->recorded);
@@ -187,7 +189,7 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
     struct sim_event *e = get(h);
     CUresult result = sim_context_get(ctx, &c);
     if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c, true);
     if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
         result = wait_in_stream(s, &e->recorded, SIM_FN_cuCtxWaitEvent);
@@ -202,7 +204,7 @@ CUresult cuEventQuery(CUevent h)
     struct sim_event *e = get(h);
     CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : e->context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_query_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS && !sim_deps_passed(&e->recorded)) result = CUDA_ERROR_NOT_READY;
     sim_unlock();
     return result;
@@ -215,7 +217,7 @@ CUresult cuEventSynchronize(CUevent h)
     struct sim_event *e = get(h);
     CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : e->context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         sim_deps_wait(&e->recorded);
         sim_pool_trim_all();

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "facts.h"
 #include "host.h"
 #include "log.h"
 #include "pool.h"
@@ -69,7 +70,12 @@ static CUresult allocate(enum sim_block_kind kind, uint64_t size, unsigned flags
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_context_current(&c);
-    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !size) {
+        result = (CUresult)sim_fact(SIM_FACT_zero_bytes);
+        if (result == CUDA_SUCCESS) *dptr = 0;
+        sim_unlock();
+        return result;
+    }
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, c, kind, size, fn, &b);
     if (result == CUDA_SUCCESS) {
@@ -118,7 +124,7 @@ static CUresult release(CUdeviceptr dptr)
     if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_capture_check_unsafe();
     if (result != CUDA_SUCCESS) return result;
-    if (!sim_settings.free_waits) {
+    if (!sim_fact(SIM_FACT_free_waits)) {
         sim_memory_release(b, SIM_FN_cuMemFree_v2);
         return CUDA_SUCCESS;
     }
@@ -155,6 +161,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) {
         *free_bytes = c->device->total - c->device->used;
+        if (!sim_fact(SIM_FACT_info_counts_pools)) *free_bytes += sim_pool_cached(c->device);
         *total = c->device->total;
     }
     sim_unlock();

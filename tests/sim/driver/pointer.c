@@ -2,6 +2,7 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "facts.h"
 #include "pool.h"
 #include "state.h"
 #include "vmm.h"
@@ -75,6 +76,13 @@ static void get_unknown(CUpointer_attribute attribute, void *data)
     }
 }
 
+/* What a pointer names, for a question about it. */
+static struct sim_block *block_of(CUdeviceptr ptr)
+{
+    struct sim_block *b = sim_block_containing(ptr);
+    return !b && sim_fact(SIM_FACT_freed_async_visible) ? sim_pool_freed_block(ptr) : b;
+}
+
 static bool valid(CUpointer_attribute attribute)
 {
     return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
@@ -86,7 +94,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     if (!data || !valid(attribute)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     sim_lock();
-    struct sim_block *b = sim_block_containing(ptr);
+    struct sim_block *b = block_of(ptr);
     if (b) result = get(b, attribute, ptr, data);
     else if (attribute == CU_POINTER_ATTRIBUTE_MAPPED && sim_vmm_reserved(ptr)) *(unsigned *)data = 0;
     else result = CUDA_ERROR_INVALID_VALUE;
@@ -101,7 +109,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
     for (unsigned i = 0; i < count; i++)
         if (!valid(attributes[i]) || !data[i]) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_block *b = sim_block_containing(ptr);
+    struct sim_block *b = block_of(ptr);
     for (unsigned i = 0; i < count; i++)
         if (!b || get(b, attributes[i], ptr, data[i]) != CUDA_SUCCESS) get_unknown(attributes[i], data[i]);
     sim_unlock();

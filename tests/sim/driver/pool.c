@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "facts.h"
 #include "graph.h"
 #include "log.h"
 #include "memory.h"
@@ -59,6 +60,25 @@ void sim_pool_trim_all(void)
     sim_object_each(SIM_POOL, trim_to_threshold, NULL);
 }
 
+struct cached {
+    struct sim_device *device;
+    uint64_t bytes;
+};
+
+static void add_cached(struct sim_object *o, void *arg)
+{
+    struct cached *c = arg;
+    struct sim_pool *p = (struct sim_pool *)o;
+    if (p->device == c->device) c->bytes += p->reserved - p->used;
+}
+
+uint64_t sim_pool_cached(struct sim_device *d)
+{
+    struct cached c = { d, 0 };
+    sim_object_each(SIM_POOL, add_cached, &c);
+    return c.bytes;
+}
+
 static bool take(struct sim_pool *p, uint64_t span)
 {
     uint64_t want = p->used + span;
@@ -77,6 +97,7 @@ static bool take(struct sim_pool *p, uint64_t span)
 /* The stream may have the address of what it freed before, since its order keeps the two apart. */
 static uint64_t take_over(struct sim_pool *p, struct sim_stream *s, uint64_t span)
 {
+    if (!sim_fact(SIM_FACT_same_stream_reuse)) return 0;
     for (struct sim_block *b = p->waiting; b; b = b->next_waiting) {
         if (b->freeing != s || b->range.size != span || b->taken_over) continue;
         b->taken_over = true;
@@ -180,8 +201,10 @@ static CUresult alloc_async(CUdeviceptr *dptr, size_t size, CUmemoryPool handle,
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
-    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && !size) {
+        result = (CUresult)sim_fact(SIM_FACT_zero_bytes_async);
+        if (result == CUDA_SUCCESS) *dptr = 0;
+    } else if (result == CUDA_SUCCESS) {
         struct sim_pool *p = pool_given ? sim_object_find(handle, SIM_POOL) : s->context->device->pool;
         result = p ? allocate(p, s, size, fn, dptr) : CUDA_ERROR_INVALID_VALUE;
     }
@@ -199,7 +222,7 @@ SIM_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr *dptr, size_t bytesize, CU
 static CUresult free_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
     if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_async(s, b, fn);
-    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* a node frees only what a node allocated */
+    if (s->capture) return sim_capture_refuse_free(s); /* a node frees only what a node allocated */
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
@@ -227,7 +250,7 @@ static void finish_sync_release(struct sim_work *w)
 
 static CUresult free_sync_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
-    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* only graph and pool memory can become a node */
+    if (s->capture) return sim_capture_refuse_free(s);
     struct sim_work *w = sim_work_new(fn);
     if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
     sim_block_unmap(b, fn);
@@ -258,8 +281,39 @@ CUresult sim_pool_free_now(struct sim_block *b, enum sim_fn fn)
 {
     if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_now(b, fn);
     sim_block_unmap(b, fn);
+    if (sim_fact(SIM_FACT_pool_free_waits)) sim_context_wait_device(b->device);
     block_end(b);
     return CUDA_SUCCESS;
+}
+
+struct wanted {
+    uint64_t address;
+    struct sim_block *block;
+};
+
+static void find_freed(struct sim_object *o, void *arg)
+{
+    struct wanted *w = arg;
+    for (struct sim_block *b = ((struct sim_pool *)o)->waiting; b && !w->block; b = b->next_waiting)
+        if (w->address - b->range.start < b->range.size) w->block = b;
+}
+
+struct sim_block *sim_pool_freed_block(uint64_t address)
+{
+    struct wanted w = { address, NULL };
+    sim_object_each(SIM_POOL, find_freed, &w);
+    return w.block;
+}
+
+void sim_pool_release_device(struct sim_device *d, enum sim_fn fn)
+{
+    uint64_t at = 0; /* addresses, not blocks: the lock may be away */
+    for (struct sim_block *b; (b = sim_block_next(at));) {
+        at = b->range.start + 1;
+        if (b->kind != SIM_BLOCK_ASYNC || b->device != d) continue;
+        sim_block_unmap(b, fn);
+        block_end(b);
+    }
 }
 
 /* --- pools ------------------------------------------------------------------------------------------------ */

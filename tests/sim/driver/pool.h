@@ -20,6 +20,12 @@ struct sim_pool {
 };
 
 struct sim_pool *sim_pool_new(struct sim_device *, bool is_default);
+/* Bytes that a device's pools keep and nobody uses. */
+uint64_t sim_pool_cached(struct sim_device *);
+/* The block of that address whose release is queued and has not run, or NULL. */
+struct sim_block *sim_pool_freed_block(uint64_t address);
+/* Releases what is left of a device's stream-ordered memory. */
+void sim_pool_release_device(struct sim_device *, enum sim_fn);
 /* cuMemFree of stream-ordered memory: at once, without any wait. */
 CUresult sim_pool_free_now(struct sim_block *, enum sim_fn);
 /* A synchronisation happened: what is cached above the threshold goes back. */

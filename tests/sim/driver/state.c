@@ -1,6 +1,7 @@
 #include "state.h"
 
 #include "device.h"
+#include "facts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, true, false };
+struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, false };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -77,8 +78,8 @@ __attribute__((constructor)) static void read_settings(void)
     }
     if ((text = getenv("SIMCUDA_MEMORY")) && parse_bytes(text)) sim_settings.memory = parse_bytes(text);
     if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
-    if ((text = getenv("SIMCUDA_FREE_WAITS"))) sim_settings.free_waits = strcmp(text, "0") != 0;
     if ((text = getenv("SIMCUDA_HOST_MEMORY"))) sim_settings.host_memory = strcmp(text, "0") != 0;
+    sim_facts_read(sim_settings.version);
 }
 
 static void before_fork(void)

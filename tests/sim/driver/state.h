@@ -12,7 +12,6 @@ struct sim_settings {
     int devices;          /* SIMCUDA_DEVICES, 1..16 */
     uint64_t memory;      /* SIMCUDA_MEMORY, bytes a device (suffixes K M G) */
     int version;          /* cuDriverGetVersion, by SIMCUDA_PROFILE */
-    bool free_waits;      /* does cuMemFree wait for the context's work (SIMCUDA_FREE_WAITS, default 1) */
     bool host_memory;     /* is memory that nobody allocated here device memory too (SIMCUDA_HOST_MEMORY, default 0) */
 };
 

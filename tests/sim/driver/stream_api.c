@@ -3,6 +3,7 @@
 #include "context.h"
 #include "device.h"
 #include "event.h"
+#include "facts.h"
 #include "pool.h"
 #include "state.h"
 #include "stream.h"
@@ -102,7 +103,7 @@ static CUresult synchronize(CUstream h, enum sim_default dflt)
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS) result = sim_capture_check_stream(s);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_stream_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         sim_stream_wait(s);
         sim_pool_trim_all();
@@ -119,7 +120,7 @@ static CUresult query(CUstream h, enum sim_default dflt)
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS) result = sim_capture_check_stream(s);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_stream_query_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         struct sim_deps deps = { 0 };
         sim_stream_position(s, &deps);
