@@ -2,6 +2,7 @@
 
 #include "context.h"
 #include "log.h"
+#include "schedule.h"
 #include "state.h"
 
 #include <stdatomic.h>
@@ -58,7 +59,9 @@ CUresult sim_enter(enum sim_fn fn)
 {
     CUresult result = sim_enter_any(fn);
     if (result != CUDA_SUCCESS) return result;
-    return sim_life() == SIM_READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    if (sim_life() != SIM_READY) return CUDA_ERROR_NOT_INITIALIZED;
+    sim_schedule_breathe();
+    return CUDA_SUCCESS;
 }
 
 uint64_t sim_fn_calls(enum sim_fn fn)

@@ -92,11 +92,34 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 
 /* --- life ---------------------------------------------------------------------------------------------- */
 
+bool sim_context_charge(struct sim_context *c, uint64_t bytes)
+{
+    if (!sim_device_charge(c->device, bytes)) return false;
+    c->overhead += bytes;
+    return true;
+}
+
+void sim_context_refund(struct sim_context *c, uint64_t bytes)
+{
+    sim_device_refund(c->device, bytes);
+    c->overhead -= bytes;
+}
+
+CUresult sim_context_launches(struct sim_context *c)
+{
+    if (c->has_local_memory || !sim_settings.local_memory) return CUDA_SUCCESS;
+    if (!sim_context_charge(c, sim_settings.local_memory)) return CUDA_ERROR_OUT_OF_MEMORY;
+    c->has_local_memory = true;
+    return CUDA_SUCCESS;
+}
+
 static bool activate(struct sim_context *c)
 {
-    c->active = true;
+    if (!sim_context_charge(c, sim_settings.context_overhead)) return false;
     c->legacy = sim_stream_new(c, SIM_STREAM_LEGACY, CU_STREAM_DEFAULT, 0);
-    return c->legacy != NULL;
+    c->active = c->legacy != NULL;
+    if (!c->active) sim_context_refund(c, sim_settings.context_overhead);
+    return c->active;
 }
 
 static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags)
@@ -159,6 +182,8 @@ static void empty(struct sim_context *c, enum sim_fn fn)
     sim_module_close_context(c);
     while (c->streams) sim_stream_close(c->streams);
     c->legacy = NULL;
+    sim_context_refund(c, c->overhead);
+    c->has_local_memory = false;
 }
 
 /* --- primary contexts ---------------------------------------------------------------------------------- */

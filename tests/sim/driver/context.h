@@ -20,6 +20,8 @@ struct sim_context {
     unsigned peers;             /* bit n: this context may reach device n */
     struct sim_stream *streams; /* all of them, the default ones included */
     struct sim_stream *legacy;  /* stream 0, made with the context */
+    uint64_t overhead;          /* bytes its device is without while it lives: itself, local memory, module code */
+    bool has_local_memory;
     size_t limits[16];
     CUfunc_cache cache;
 };
@@ -45,6 +47,11 @@ CUresult sim_context_current(struct sim_context **ret_context);
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
 /* Everything submitted to the context so far has run. */
 void sim_context_wait(struct sim_context *);
+/* What nobody allocated and the device is without nevertheless; given back with the context at the latest. */
+bool sim_context_charge(struct sim_context *, uint64_t bytes);
+void sim_context_refund(struct sim_context *, uint64_t bytes);
+/* A launch is about to be queued: the first one brings the context's local memory. */
+CUresult sim_context_launches(struct sim_context *);
 /* The same for every context of a device. */
 void sim_context_wait_device(struct sim_device *);
 

@@ -11,6 +11,7 @@
 #include "facts.h"
 #include "log.h"
 #include "object.h"
+#include "schedule.h"
 #include "state.h"
 #include "stream.h"
 
@@ -80,6 +81,18 @@ uint64_t sim_pending(sim_stream_t h)
     uint64_t n = sim_stream_get(h, SIM_LEGACY, &s) == CUDA_SUCCESS ? s->submitted - s->done : UINT64_MAX;
     sim_unlock();
     return n;
+}
+
+void sim_seed(uint64_t seed)
+{
+    sim_lock();
+    sim_schedule_seed(seed);
+    sim_unlock();
+}
+
+uint64_t sim_clock(void)
+{
+    return sim_schedule_clock();
 }
 
 /* --- calls --------------------------------------------------------------------------------------------------- */

@@ -156,13 +156,14 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     SIM_ENTER(cuMemGetInfo_v2);
     struct sim_context *c;
-    if (!free_bytes || !total) return CUDA_ERROR_INVALID_VALUE;
+    if ((!free_bytes || !total) && sim_fact(SIM_FACT_info_null)) return (CUresult)sim_fact(SIM_FACT_info_null);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) {
-        *free_bytes = c->device->total - c->device->used;
-        if (!sim_fact(SIM_FACT_info_counts_pools)) *free_bytes += sim_pool_cached(c->device);
-        *total = c->device->total;
+        uint64_t unused = c->device->total - c->device->used;
+        if (!sim_fact(SIM_FACT_info_counts_pools)) unused += sim_pool_cached(c->device);
+        if (free_bytes) *free_bytes = unused;
+        if (total) *total = c->device->total;
     }
     sim_unlock();
     return result;

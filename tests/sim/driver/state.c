@@ -1,6 +1,7 @@
 #include "state.h"
 
 #include "device.h"
+#include "schedule.h"
 #include "facts.h"
 
 #include <stdatomic.h>
@@ -11,7 +12,7 @@
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, false };
+struct sim_settings sim_settings = { .devices = 1, .memory = 8ull << 30, .version = SIM_PROFILE_VERSION };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -39,7 +40,13 @@ pthread_mutex_t *sim_state_mutex(void)
 
 void sim_wait_progress(void)
 {
+    if (sim_schedule_step()) return;
     pthread_cond_wait(&progress, &lock);
+}
+
+bool sim_wait_progress_until(const struct timespec *until)
+{
+    return pthread_cond_timedwait(&progress, &lock, until) == 0;
 }
 
 void sim_progress(void)
@@ -78,6 +85,9 @@ __attribute__((constructor)) static void read_settings(void)
     }
     if ((text = getenv("SIMCUDA_MEMORY")) && parse_bytes(text)) sim_settings.memory = parse_bytes(text);
     if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
+    if ((text = getenv("SIMCUDA_CONTEXT_OVERHEAD"))) sim_settings.context_overhead = parse_bytes(text);
+    if ((text = getenv("SIMCUDA_MODULE_MEMORY"))) sim_settings.module_memory = parse_bytes(text);
+    if ((text = getenv("SIMCUDA_LOCAL_MEMORY"))) sim_settings.local_memory = parse_bytes(text);
     if ((text = getenv("SIMCUDA_HOST_MEMORY"))) sim_settings.host_memory = strcmp(text, "0") != 0;
     sim_facts_read(sim_settings.version);
 }

@@ -2,7 +2,7 @@
 
 #include "capture.h"
 #include "context.h"
-#include "log.h"
+#include "schedule.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -39,20 +39,35 @@ void sim_stream_close(struct sim_stream *s)
     *link = s->next;
     s->context = NULL;
     sim_capture_abandon(s);
-    s->held = false;
-    pthread_cond_signal(&s->wake);
+    sim_stream_hold(s, false);
     sim_object_close(&s->object);
 }
 
-static bool may_run(const struct sim_stream *s)
+bool sim_stream_may_run(const struct sim_stream *s)
 {
     return s->head && !s->busy && (!s->held || s->steps) && sim_deps_passed(&s->head->deps);
 }
 
-/* Others may have waited for what just ended. */
-static void wake_dependents(void)
+/* The piece ends: others may have waited for it. */
+static void end_piece(struct sim_stream *s, struct sim_work *w)
 {
+    s->busy = false;
+    s->done = w->seq;
+    sim_work_free(w);
+    sim_schedule_tick();
     sim_progress();
+    if (!s->object.open) pthread_cond_signal(&s->wake); /* its worker, if it has one, may be waiting to end */
+}
+
+void sim_stream_run_head(struct sim_stream *s)
+{
+    struct sim_work *w = s->head;
+    if (s->held) s->steps--;
+    s->busy = true; /* the lock may be away: what is queued meanwhile stays behind this */
+    sim_work_execute(w);
+    s->head = w->next;
+    if (!s->head) s->tail = &s->head;
+    end_piece(s, w);
 }
 
 static void *work_loop(void *arg)
@@ -60,19 +75,10 @@ static void *work_loop(void *arg)
     struct sim_stream *s = arg;
     sim_lock();
     while (s->object.open || s->head) {
-        if (!may_run(s)) {
-            if (s->head && (!s->held || s->steps)) sim_wait_progress(); /* for another stream, or who is busy */
-            else pthread_cond_wait(&s->wake, sim_state_mutex());
-            continue;
-        }
-        struct sim_work *w = s->head;
-        if (s->held) s->steps--;
-        sim_work_execute(w);
-        s->head = w->next;
-        if (!s->head) s->tail = &s->head;
-        s->done = w->seq;
-        sim_work_free(w);
-        wake_dependents();
+        bool mine = s->head && !s->scheduled;
+        if (mine && sim_stream_may_run(s)) sim_stream_run_head(s);
+        else if (mine && (!s->held || s->steps)) sim_wait_progress(); /* for another stream, or who is busy */
+        else pthread_cond_wait(&s->wake, sim_state_mutex());
     }
     sim_object_unref(&s->object);
     sim_unlock();
@@ -89,6 +95,12 @@ static void start_worker(struct sim_stream *s)
     if (pthread_create(&thread, &attr, work_loop, s) != 0) abort(); /* a stream without a worker would hang its user */
     s->started = true;
     pthread_attr_destroy(&attr);
+}
+
+void sim_stream_employ(struct sim_stream *s)
+{
+    if (!s->started) start_worker(s);
+    else pthread_cond_signal(&s->wake);
 }
 
 static bool blocking(const struct sim_stream *s)
@@ -113,14 +125,12 @@ static void add_legacy_rules(struct sim_stream *s, struct sim_deps *deps)
  * thread: the fastest of workers would have it done before the call returns. */
 static bool done_at_once(struct sim_stream *s, struct sim_work *w)
 {
+    if (sim_schedule_seeded()) return false; /* only the seed says when */
     if (w->run || s->head || s->busy || s->held || !sim_deps_passed(&w->deps)) return false;
-    s->busy = true; /* the lock may be away: what is queued meanwhile stays behind this */
+    s->busy = true;
     sim_object_ref(&s->object);
     sim_work_execute(w);
-    s->busy = false;
-    s->done = w->seq;
-    sim_work_free(w);
-    wake_dependents();
+    end_piece(s, w);
     if (s->head) pthread_cond_signal(&s->wake);
     sim_object_unref(&s->object);
     return true;
@@ -134,8 +144,8 @@ void sim_stream_queue(struct sim_stream *s, struct sim_work *w)
     if (done_at_once(s, w)) return;
     *s->tail = w;
     s->tail = &w->next;
-    if (!s->started) start_worker(s);
-    else pthread_cond_signal(&s->wake);
+    if (sim_schedule_seeded()) sim_schedule_enter(s);
+    else sim_stream_employ(s);
 }
 
 CUresult sim_stream_submit(struct sim_stream *s, struct sim_work *w)
@@ -174,10 +184,12 @@ void sim_stream_hold(struct sim_stream *s, bool held)
     s->held = held;
     s->steps = 0;
     pthread_cond_signal(&s->wake);
+    if (s->scheduled) sim_progress(); /* whoever waits may run it */
 }
 
 void sim_stream_step(struct sim_stream *s, uint64_t pieces)
 {
     s->steps += pieces;
     pthread_cond_signal(&s->wake);
+    if (s->scheduled) sim_progress();
 }

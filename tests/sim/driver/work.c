@@ -82,6 +82,7 @@ struct sim_work *sim_work_clone(const struct sim_work *w)
     if (!copy) return NULL;
     copy->type = w->type;
     copy->run = w->run;
+    copy->calls_host = w->calls_host;
     copy->finish = w->finish;
     copy->u = w->u;
     copy->owned = w->owned;
