@@ -33,6 +33,13 @@ void sim_release_all(void);
 /* Pieces of work queued in the stream and not done; UINT64_MAX for a bad handle. */
 uint64_t sim_pending(sim_stream_t);
 
+/* --- the schedule. With a seed other than 0 (or SIMCUDA_SEED) streams have no threads: ready work runs inside the
+ * program's calls, as much and in the order that the seed decides, so that another seed is another interleaving and the
+ * same seed the same one (exactly, for a program with one thread). 0 gives the streams their threads back. --- */
+void sim_seed(uint64_t seed);
+/* Pieces of work done so far: the time of every history that is printed. */
+uint64_t sim_clock(void);
+
 /* --- calls, by exact symbol ("cuMemAlloc_v2") --- */
 /* Calls so far, refused ones included; UINT64_MAX for an unknown symbol. */
 uint64_t sim_calls(const char *symbol);
