@@ -126,6 +126,13 @@ $(SIM_CU_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(SIM_DRIVER) | $(SIM_DRIVE
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(SIM_DRIVER) \
 	  '-Wl,-rpath,$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
 
+# What asks a real device; here it asks the simulated one. Linked by name only: the driver is the machine's.
+FACTS := $(BUILD)/tests/gpu/facts/facts
+$(FACTS): $(wildcard tests/gpu/facts/*.c) tests/gpu/facts/facts.h $(SIM_DRIVER)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -Wl,-z,lazy -o $@ $(filter %.c,$^) $(SIM_DRIVER) -ldl -lpthread
+tests/sim/test_facts.sh tests/gpu/test_facts.sh: $(FACTS)
+
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
 SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
@@ -199,7 +206,7 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 
 NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
-sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 sim-coverage: ## list which CUDA driver functions are simulated
 	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
