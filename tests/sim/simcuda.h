@@ -70,6 +70,17 @@ int sim_launch_touch(sim_stream_t, uint64_t ptr, uint64_t bytes);
 /* Work that met freed, unmapped or not yet allocated memory; calls from host functions. */
 uint64_t sim_violations(void);
 uint64_t sim_misuses(void);
+/* Findings of one kind, by the code that is printed in brackets ("use-after-free"); UINT64_MAX for an unknown code. The
+ * codes by number; NULL past the end. */
+uint64_t sim_findings(const char *code);
+const char *sim_finding_kind(size_t index);
+
+/* From now on a call of the driver by a thread that holds this lock, as `is_held_by_me` says, is a finding
+ * ("call-with-lock"). At most 64 locks. */
+int sim_lock_register(void *lock, int (*is_held_by_me)(void *));
+void sim_lock_unregister(void *lock);
+/* Memory and handles that the program made and has not given back. SIMCUDA_LEAKS=1 lists them at exit. */
+uint64_t sim_leaks(void);
 
 /* --- the driver as a whole --- */
 /* From now on every call answers CUDA_ERROR_DEINITIALIZED. */

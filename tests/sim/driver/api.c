@@ -1,7 +1,8 @@
 #include "api.h"
 
 #include "context.h"
-#include "log.h"
+#include "finding.h"
+#include "locks.h"
 #include "schedule.h"
 #include "state.h"
 
@@ -47,11 +48,13 @@ static CUresult injected(enum sim_fn fn)
 CUresult sim_enter_any(enum sim_fn fn)
 {
     CUresult result = injected(fn);
+    sim_thread.call = fn;
     if (sim_life() == SIM_GONE) return CUDA_ERROR_DEINITIALIZED;
     if (sim_thread.in_callback) {
-        sim_log_misuse(fn, "called from a host function");
+        sim_find_call(SIM_FINDING_call_in_callback, NULL, 0);
         return CUDA_ERROR_NOT_PERMITTED;
     }
+    if (sim_locks_held()) sim_find_call(SIM_FINDING_call_with_lock, NULL, 0);
     return result;
 }
 

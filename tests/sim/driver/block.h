@@ -5,6 +5,7 @@
 
 #include "api.h"
 #include "range.h"
+#include "trace.h"
 
 struct sim_context;
 struct sim_device;
@@ -29,7 +30,7 @@ struct sim_block {
     uint64_t size;          /* bytes asked for */
     uint64_t id;            /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     unsigned flags;         /* of the host and managed calls; PROT_* of a map */
-    enum sim_fn born, freed; /* the calls that made and released it */
+    struct sim_trace made, freed; /* the calls that made and released it */
     struct sim_device *device;
     struct sim_context *context; /* owner of synchronous memory; NULL for pool memory and maps. Borrowed: a context
                                   * releases its blocks before it goes */
@@ -52,6 +53,8 @@ struct sim_block *sim_block_containing(uint64_t address);
 struct sim_block *sim_block_at(uint64_t address);
 /* The first mapped block at or above an address. */
 struct sim_block *sim_block_next(uint64_t address);
+/* A mapped block that has part of these addresses; NULL if there is none. */
+struct sim_block *sim_block_mapped_in(uint64_t start, uint64_t size);
 /* The program may no longer name it; work already queued may. */
 void sim_block_unmap(struct sim_block *, enum sim_fn freed);
 /* Its memory goes: from now on touching it is a violation. Running work on it is one at once, and is waited for.

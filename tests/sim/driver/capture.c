@@ -3,6 +3,7 @@
 #include "capture_state.h"
 #include "context.h"
 #include "event.h"
+#include "finding.h"
 #include "facts.h"
 #include "graph.h"
 #include "state.h"
@@ -22,7 +23,15 @@ static void unref(struct sim_capture *c)
 
 static void invalidate(struct sim_capture *c)
 {
+    if (!c->invalid) sim_find_call(SIM_FINDING_capture_invalidated, NULL, 0);
     c->invalid = true;
+}
+
+bool sim_capture_builds(const struct sim_graph *g)
+{
+    for (struct sim_capture *c = open_captures; c; c = c->next)
+        if (c->graph == g) return true;
+    return false;
 }
 
 static bool set_tail(struct sim_stream *s, struct sim_graph_node *const *nodes, size_t count)

@@ -6,6 +6,7 @@
 
 struct sim_context;
 struct sim_event;
+struct sim_graph;
 struct sim_graph_node;
 struct sim_stream;
 struct sim_work;
@@ -36,6 +37,8 @@ CUresult sim_capture_wait(struct sim_stream *, struct sim_event *, bool external
 /* Asking a captured event: CUDA_ERROR_CAPTURED_EVENT, and the capture is invalid. */
 CUresult sim_capture_touch_event(struct sim_event *);
 void sim_capture_event_forget(struct sim_event *);
+/* Does an open capture build this graph? */
+bool sim_capture_builds(const struct sim_graph *);
 /* The stream goes away while it captures. */
 void sim_capture_abandon(struct sim_stream *);
 

@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-_Thread_local struct sim_thread_state sim_thread = { .capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL };
+_Thread_local struct sim_thread_state sim_thread = { .call = SIM_FN_COUNT, .capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL };
 
 /* --- threads ------------------------------------------------------------------------------------------- */
 

@@ -33,6 +33,7 @@ struct sim_thread_state {
     unsigned depth;
     unsigned number;                 /* unique for the process's life, 0: not given yet */
     bool in_callback;
+    enum sim_fn call;                /* the latest; SIM_FN_COUNT: none yet */
     CUstreamCaptureMode capture_mode;
 };
 

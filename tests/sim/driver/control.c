@@ -9,6 +9,9 @@
 #include "context.h"
 #include "device.h"
 #include "facts.h"
+#include "finding.h"
+#include "leaks.h"
+#include "locks.h"
 #include "log.h"
 #include "object.h"
 #include "schedule.h"
@@ -188,12 +191,14 @@ int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
 {
     struct sim_stream *s;
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    sim_thread.call = SIM_FN_cuLaunchKernel;
+    sim_schedule_breathe();
     sim_lock();
     CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(SIM_FN_cuLaunchKernel) : NULL;
     if (w) {
         if (sim_work_touch(w, ptr, bytes) != CUDA_SUCCESS || !w->touch_count) {
-            sim_log_violation_at(ptr, SIM_FN_cuLaunchKernel, "a launch names memory that is not allocated");
+            sim_find_call(SIM_FINDING_unallocated, NULL, ptr);
         } else {
             w->run = run_touch;
             w->u.fill.dst = ptr;
@@ -209,12 +214,49 @@ int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
 
 uint64_t sim_violations(void)
 {
-    return sim_log_violation_count();
+    return sim_finding_count_class(SIM_VIOLATION);
 }
 
 uint64_t sim_misuses(void)
 {
-    return sim_log_misuse_count();
+    return sim_finding_count_class(SIM_MISUSE);
+}
+
+int sim_lock_register(void *lock, int (*is_held_by_me)(void *))
+{
+    if (!lock || !is_held_by_me) return CUDA_ERROR_INVALID_VALUE;
+    return sim_locks_add(lock, is_held_by_me) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sim_lock_unregister(void *lock)
+{
+    sim_locks_remove(lock);
+}
+
+uint64_t sim_leaks(void)
+{
+    sim_lock();
+    uint64_t n = sim_leaks_count();
+    sim_unlock();
+    return n;
+}
+
+static enum sim_finding finding_of(const char *code)
+{
+    int i = 0;
+    while (i < SIM_FINDING_COUNT && strcmp(sim_finding_code((enum sim_finding)i), code) != 0) i++;
+    return (enum sim_finding)i;
+}
+
+uint64_t sim_findings(const char *code)
+{
+    enum sim_finding kind = finding_of(code);
+    return kind < SIM_FINDING_COUNT ? sim_finding_count(kind) : UINT64_MAX;
+}
+
+const char *sim_finding_kind(size_t index)
+{
+    return index < SIM_FINDING_COUNT ? sim_finding_code((enum sim_finding)index) : NULL;
 }
 
 /* --- the driver as a whole --------------------------------------------------------------------------------------- */
@@ -252,4 +294,5 @@ void sim_reset(void)
 {
     sim_fn_reset();
     sim_log_reset();
+    sim_finding_reset();
 }

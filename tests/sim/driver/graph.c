@@ -2,7 +2,7 @@
 
 #include "block.h"
 #include "capture.h"
-#include "log.h"
+#include "finding.h"
 #include "memory.h"
 #include "state.h"
 #include "stream.h"
@@ -30,7 +30,7 @@ void sim_graph_memory_disown(struct sim_block *b, enum sim_fn fn)
 static void finish_free(struct sim_work *w)
 {
     struct sim_block *b = w->u.block;
-    if (b->state != SIM_LIVE) sim_log_violation_by(b, w->fn, "graph memory is freed while it is not allocated");
+    if (b->state != SIM_LIVE) sim_find_work(SIM_FINDING_graph_double_free, w, b);
     b->state = SIM_GONE_BLOCK;
 }
 

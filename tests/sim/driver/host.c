@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "free_check.h"
 #include "facts.h"
 #include "log.h"
 #include "state.h"
@@ -75,6 +76,8 @@ static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUres
 {
     sim_lock();
     struct sim_block *b = sim_block_at((uint64_t)(uintptr_t)p);
+    if (b) sim_free_check(b);
+    else sim_free_check_unknown((uint64_t)(uintptr_t)p);
     CUresult result = b && b->kind == kind ? sim_capture_check_unsafe() : unknown;
     if (result == CUDA_SUCCESS) {
         sim_block_ref(b);

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
 #include "facts.h"
 #include "host.h"
 #include "log.h"
@@ -119,7 +120,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 static CUresult release(CUdeviceptr dptr)
 {
     struct sim_block *b = sim_block_at(dptr);
+    if (!b) sim_free_check_unknown(dptr);
     if (!b) return CUDA_ERROR_INVALID_VALUE;
+    sim_free_check(b);
     if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
     if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_capture_check_unsafe();

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
 #include "facts.h"
 #include "graph.h"
 #include "log.h"
@@ -266,6 +267,8 @@ static CUresult free_async(CUdeviceptr dptr, CUstream h, enum sim_default dflt, 
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_block *b = sim_block_at(dptr);
+    if (result == CUDA_SUCCESS && b) sim_free_check(b);
+    else if (result == CUDA_SUCCESS) sim_free_check_unknown(dptr);
     if (result != CUDA_SUCCESS || !dptr) ; /* NULL is a no-op in a valid stream */
     else if (b && (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH)) result = free_block(b, s, fn);
     else if (b && b->kind == SIM_BLOCK_DEVICE) result = free_sync_block(b, s, fn);

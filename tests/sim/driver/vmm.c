@@ -3,6 +3,7 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
 #include "log.h"
 #include "object.h"
 #include "state.h"
@@ -258,6 +259,7 @@ static void unmap_one(struct sim_block *b)
 {
     struct physical *p = b->backing;
     uint64_t start = b->range.start, size = b->range.size;
+    sim_free_check(b);
     sim_block_unmap(b, SIM_FN_cuMemUnmap);
     sim_block_retire(b);
     /* the addresses stay reserved */

@@ -3,7 +3,7 @@
 #ifndef SIM_WORK_H
 #define SIM_WORK_H
 
-#include "api.h"
+#include "trace.h"
 
 struct sim_block;
 struct sim_event;
@@ -42,6 +42,7 @@ struct sim_fill {
 struct sim_work {
     struct sim_work *next;
     enum sim_fn fn;
+    struct sim_trace submitted;
     CUgraphNodeType type; /* what it is as a graph node */
     uint64_t seq;
     struct sim_deps deps;
