@@ -79,7 +79,10 @@ void sim_block_ref(struct sim_block *b)
 
 void sim_block_unref(struct sim_block *b)
 {
-    if (--b->refs == 0) free(b);
+    if (--b->refs) return;
+    if (b->birth.track) sim_track_unref(b->birth.track);
+    sim_points_clear(&b->uses);
+    free(b);
 }
 
 void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg)

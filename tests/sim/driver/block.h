@@ -4,6 +4,7 @@
 #define SIM_BLOCK_H
 
 #include "api.h"
+#include "order.h"
 #include "range.h"
 #include "trace.h"
 
@@ -40,6 +41,9 @@ struct sim_block {
     bool sync_memops;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool taken_over;             /* a later allocation of that stream has its address already */
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
+    struct sim_point birth;      /* stream-ordered and graph memory: the work that allocates it; else no track */
+    struct sim_points uses;      /* the latest of each stream */
+    bool accused;                /* nothing orders its uses: already a finding */
     bool promised;               /* graph memory: allocated, as far as what was submitted goes */
     void *backing;               /* kind's own: the physical handle of a map */
     uint64_t backing_offset;

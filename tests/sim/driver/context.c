@@ -140,10 +140,25 @@ static struct sim_context *context_new(struct sim_device *d, bool primary, unsig
     return NULL;
 }
 
+void sim_context_position(struct sim_context *c, struct sim_deps *deps)
+{
+    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(deps, s, s->submitted);
+    sim_deps_add_all(deps, &c->orphans);
+    if (sim_deps_passed(&c->orphans)) sim_deps_clear(&c->orphans);
+}
+
+void sim_context_observe(struct sim_context *c)
+{
+    for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_observe_stream(s);
+    sim_order_observe(&c->orphans_known);
+    sim_points_clear(&c->orphans_known);
+}
+
 void sim_context_wait(struct sim_context *c)
 {
     struct sim_deps deps = { 0 };
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&deps, s, s->submitted);
+    sim_context_position(c, &deps);
+    sim_context_observe(c);
     sim_deps_wait(&deps);
     sim_deps_clear(&deps);
 }
@@ -158,7 +173,8 @@ static void add_work(struct sim_object *o, void *arg)
     struct device_work *w = arg;
     struct sim_context *c = (struct sim_context *)o;
     if (c->device != w->device) return;
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&w->deps, s, s->submitted);
+    sim_context_observe(c);
+    sim_context_position(c, &w->deps);
 }
 
 void sim_context_wait_device(struct sim_device *d)
@@ -181,6 +197,8 @@ static void empty(struct sim_context *c, enum sim_fn fn)
     sim_event_close_context(c);
     sim_module_close_context(c);
     while (c->streams) sim_stream_close(c->streams);
+    sim_deps_clear(&c->orphans);
+    sim_points_clear(&c->orphans_known);
     c->legacy = NULL;
     sim_context_refund(c, c->overhead);
     c->has_local_memory = false;

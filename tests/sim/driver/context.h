@@ -5,6 +5,8 @@
 
 #include "api.h"
 #include "object.h"
+#include "order.h"
+#include "work.h"
 
 struct sim_device;
 struct sim_stream;
@@ -20,6 +22,8 @@ struct sim_context {
     unsigned peers;             /* bit n: this context may reach device n */
     struct sim_stream *streams; /* all of them, the default ones included */
     struct sim_stream *legacy;  /* stream 0, made with the context */
+    struct sim_deps orphans;    /* the work of streams that were destroyed: it still has to run */
+    struct sim_points orphans_known;
     uint64_t overhead;          /* bytes its device is without while it lives: itself, local memory, module code */
     bool has_local_memory;
     size_t limits[16];
@@ -46,6 +50,9 @@ unsigned sim_thread_number(void);
 CUresult sim_context_current(struct sim_context **ret_context);
 /* A context by handle, NULL meaning the current one. */
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
+/* Everything submitted to the context so far: as places to wait for; and the program knows that it has run. */
+void sim_context_position(struct sim_context *, struct sim_deps *);
+void sim_context_observe(struct sim_context *);
 /* Everything submitted to the context so far has run. */
 void sim_context_wait(struct sim_context *);
 /* What nobody allocated and the device is without nevertheless; given back with the context at the latest. */

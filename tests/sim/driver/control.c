@@ -82,6 +82,7 @@ uint64_t sim_pending(sim_stream_t h)
     struct sim_stream *s;
     sim_lock();
     uint64_t n = sim_stream_get(h, SIM_LEGACY, &s) == CUDA_SUCCESS ? s->submitted - s->done : UINT64_MAX;
+    if (!n) sim_stream_observe(s);
     sim_unlock();
     return n;
 }

@@ -21,6 +21,7 @@ static void destroy(struct sim_object *o)
 {
     struct sim_event *e = (struct sim_event *)o;
     sim_deps_clear(&e->recorded);
+    sim_points_clear(&e->known);
     sim_capture_event_forget(e);
 }
 
@@ -122,6 +123,8 @@ CUresult sim_event_record(struct sim_event *e, struct sim_stream *s, enum sim_fn
     sim_stream_queue(s, w);
     sim_deps_clear(&e->recorded);
     sim_deps_add(&e->recorded, s, s->submitted);
+    sim_points_clear(&e->known);
+    sim_order_gather(&e->known, s);
     return CUDA_SUCCESS;
 }
 
@@ -142,7 +145,10 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent h)
     if (result == CUDA_SUCCESS) {
         sim_capture_event_forget(e);
         sim_deps_clear(&e->recorded);
-        for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&e->recorded, s, s->submitted);
+        sim_context_position(c, &e->recorded);
+        sim_points_clear(&e->known);
+        for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_gather(&e->known, s);
+        sim_points_join(&e->known, &c->orphans_known);
         e->record++;
         e->time = now();
     }
@@ -152,12 +158,15 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent h)
 
 /* --- waiting -------------------------------------------------------------------------------------------- */
 
-static CUresult wait_in_stream(struct sim_stream *s, const struct sim_deps *deps, enum sim_fn fn)
+static CUresult wait_in_stream(struct sim_stream *s, const struct sim_event *e, enum sim_fn fn)
 {
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
-    sim_deps_add_all(&w->deps, deps);
+    sim_deps_add_all(&w->deps, &e->recorded);
+    sim_points_join(&s->known, &e->known);
+    if (sim_deps_passed(&s->behind)) sim_deps_clear(&s->behind);
+    sim_deps_add_all(&s->behind, &e->recorded);
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -172,7 +181,7 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
     if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) {
         if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0);
-        else result = wait_in_stream(s, &e->recorded, fn);
+        else result = wait_in_stream(s, e, fn);
     }
     sim_unlock();
     return result;
@@ -192,7 +201,7 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
     if (result == CUDA_SUCCESS) result = sim_capture_check_context(c, true);
     if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
-        result = wait_in_stream(s, &e->recorded, SIM_FN_cuCtxWaitEvent);
+        result = wait_in_stream(s, e, SIM_FN_cuCtxWaitEvent);
     sim_unlock();
     return result;
 }
@@ -206,6 +215,7 @@ CUresult cuEventQuery(CUevent h)
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_query_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS && !sim_deps_passed(&e->recorded)) result = CUDA_ERROR_NOT_READY;
+    if (result == CUDA_SUCCESS) sim_order_observe(&e->known);
     sim_unlock();
     return result;
 }
@@ -219,6 +229,7 @@ CUresult cuEventSynchronize(CUevent h)
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
+        sim_order_observe(&e->known);
         sim_deps_wait(&e->recorded);
         sim_pool_trim_all();
     }
@@ -236,6 +247,10 @@ static CUresult elapsed(float *ms, CUevent start, CUevent end)
         result = CUDA_ERROR_INVALID_HANDLE;
     else if (!sim_deps_passed(&a->recorded) || !sim_deps_passed(&b->recorded)) result = CUDA_ERROR_NOT_READY;
     else *ms = (float)((double)(int64_t)(b->time - a->time) / 1e6);
+    if (result == CUDA_SUCCESS) {
+        sim_order_observe(&a->known);
+        sim_order_observe(&b->known);
+    }
     sim_unlock();
     return result;
 }

@@ -3,6 +3,7 @@
 #define SIM_EVENT_H
 
 #include "object.h"
+#include "order.h"
 #include "work.h"
 
 struct sim_capture;
@@ -14,6 +15,7 @@ struct sim_event {
     struct sim_context *context; /* NULL once its context went */
     unsigned flags;
     struct sim_deps recorded;    /* passed: the event has happened */
+    struct sim_points known;     /* what is behind whoever waits for it then */
     uint64_t record;             /* number of its latest record */
     uint64_t time;               /* ns, when that one happened */
     struct sim_capture *capture; /* last recorded inside this capture; a reference is held */

@@ -52,6 +52,7 @@ CUresult sim_graph_memory_new(struct sim_device *d, uint64_t size, enum sim_fn f
     b->state = SIM_UNBORN;
     w->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
     w->finish = finish_alloc;
+    w->effect = SIM_ALLOCATES;
     own(w, b);
     *ret_work = w;
     return CUDA_SUCCESS;
@@ -63,6 +64,7 @@ struct sim_work *sim_graph_memory_free_work(struct sim_block *b, enum sim_fn fn)
     if (!w) return NULL;
     w->type = CU_GRAPH_NODE_TYPE_MEM_FREE;
     w->finish = finish_free;
+    w->effect = SIM_RELEASES;
     own(w, b);
     return w;
 }
@@ -305,6 +307,7 @@ CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum si
 CUresult sim_graph_free_now(struct sim_block *b, enum sim_fn fn)
 {
     if (b->state != SIM_LIVE) return CUDA_ERROR_INVALID_VALUE;
+    sim_order_released(b);
     b->state = SIM_GONE_BLOCK;
     b->promised = false;
     settle(b, fn);

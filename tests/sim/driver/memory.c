@@ -123,11 +123,12 @@ static CUresult release(CUdeviceptr dptr)
     if (!b) sim_free_check_unknown(dptr);
     if (!b) return CUDA_ERROR_INVALID_VALUE;
     sim_free_check(b);
-    if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
+    if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH || (b->kind == SIM_BLOCK_IPC && b->pool)) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
     if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_capture_check_unsafe();
     if (result != CUDA_SUCCESS) return result;
     if (!sim_fact(SIM_FACT_free_waits)) {
+        sim_order_released(b);
         sim_memory_release(b, SIM_FN_cuMemFree_v2);
         return CUDA_SUCCESS;
     }

@@ -233,6 +233,7 @@ static CUresult free_block(struct sim_block *b, struct sim_stream *s, enum sim_f
     b->next_waiting = b->pool->waiting;
     b->pool->waiting = b;
     w->u.block = b;
+    w->effect = SIM_ALLOCATES;
     w->finish = finish_release;
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
@@ -279,13 +280,33 @@ static CUresult free_async(CUdeviceptr dptr, CUstream h, enum sim_default dflt, 
 }
 
 SIM_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream h), free_async(dptr, h, dflt, fn))
+    w->effect = SIM_RELEASES;
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static void finish_import(struct sim_work *w)
+{
+    sim_pool_import_end(w->u.block);
+}
+
+static CUresult free_import(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
+{
+    if (s->capture) return sim_capture_refuse_free(s);
+    struct sim_work *w = sim_work_new(fn);
+    if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_unmap(b, fn);
+    w->u.block = b;
+    w->finish = finish_import;
 
 CUresult sim_pool_free_now(struct sim_block *b, enum sim_fn fn)
 {
     if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_now(b, fn);
     sim_block_unmap(b, fn);
     if (sim_fact(SIM_FACT_pool_free_waits)) sim_context_wait_device(b->device);
-    block_end(b);
+    sim_order_released(b);
+    if (b->kind == SIM_BLOCK_IPC) sim_pool_import_end(b);
+    else block_end(b);
     return CUDA_SUCCESS;
 }
 
@@ -302,6 +323,7 @@ static void find_freed(struct sim_object *o, void *arg)
 }
 
 struct sim_block *sim_pool_freed_block(uint64_t address)
+    w->effect = SIM_RELEASES;
 {
     struct wanted w = { address, NULL };
     sim_object_each(SIM_POOL, find_freed, &w);

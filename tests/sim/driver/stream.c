@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "context.h"
 #include "schedule.h"
+#include "block.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -14,19 +15,25 @@ static void destroy(struct sim_object *o)
     struct sim_stream *s = (struct sim_stream *)o;
     pthread_cond_destroy(&s->wake);
     free(s->capture_tail);
+    if (s->track) sim_track_unref(s->track);
+    sim_points_clear(&s->known);
 }
 
 struct sim_stream *sim_stream_new(struct sim_context *c, enum sim_stream_role role, unsigned flags, int priority)
 {
     struct sim_stream *s = sim_object_new(SIM_STREAM, sizeof *s, destroy);
     if (!s) return NULL;
+    s->tail = &s->head;
+    pthread_cond_init(&s->wake, NULL);
+    if (!(s->track = sim_track_new())) {
+        sim_object_close(&s->object);
+        return NULL;
+    }
     s->context = c;
     s->role = role;
     s->flags = flags;
     s->priority = priority;
-    s->tail = &s->head;
     s->held = sim_stream_new_held;
-    pthread_cond_init(&s->wake, NULL);
     s->next = c->streams;
     c->streams = s;
     return s;
@@ -37,7 +44,10 @@ void sim_stream_close(struct sim_stream *s)
     struct sim_stream **link = &s->context->streams;
     while (*link != s) link = &(*link)->next;
     *link = s->next;
+    sim_deps_add(&s->context->orphans, s, s->submitted);
+    sim_order_gather(&s->context->orphans_known, s);
     s->context = NULL;
+    sim_deps_clear(&s->behind); /* streams that waited for each other would keep each other */
     sim_capture_abandon(s);
     sim_stream_hold(s, false);
     sim_object_close(&s->object);
@@ -48,11 +58,20 @@ bool sim_stream_may_run(const struct sim_stream *s)
     return s->head && !s->busy && (!s->held || s->steps) && sim_deps_passed(&s->head->deps);
 }
 
+/* Did it write where the program may look without asking? */
+static bool shows_to_host(const struct sim_work *w)
+{
+    for (unsigned i = 0; w->run && i < w->touch_count; i++)
+        if (w->touches[i]->kind != SIM_BLOCK_DEVICE && w->touches[i]->kind != SIM_BLOCK_ASYNC) return true;
+    return false;
+}
+
 /* The piece ends: others may have waited for it. */
 static void end_piece(struct sim_stream *s, struct sim_work *w)
 {
     s->busy = false;
-    s->done = w->seq;
+    s->done = s->track->done = w->seq;
+    if (w->calls_host || shows_to_host(w)) sim_order_seen(s, w);
     sim_work_free(w);
     sim_schedule_tick();
     sim_progress();
@@ -116,8 +135,23 @@ static void add_legacy_rules(struct sim_stream *s, struct sim_deps *deps)
     if (s->role == SIM_STREAM_LEGACY) {
         for (struct sim_stream *o = c->streams; o; o = o->next)
             if (blocking(o)) sim_deps_add(deps, o, o->submitted);
+        sim_deps_add_all(deps, &c->orphans);
     } else if (blocking(s)) {
         sim_deps_add(deps, c->legacy, c->legacy->submitted);
+    }
+}
+
+/* The same rules, for what is known whatever the interleaving. */
+static void follow_legacy_rules(struct sim_stream *s)
+{
+    struct sim_context *c = s->context;
+    if (!c) return;
+    if (s->role == SIM_STREAM_LEGACY) {
+        for (struct sim_stream *o = c->streams; o; o = o->next)
+            if (blocking(o)) sim_order_follow(s, o);
+        sim_points_join(&s->known, &c->orphans_known);
+    } else if (blocking(s)) {
+        sim_order_follow(s, c->legacy);
     }
 }
 
@@ -139,8 +173,10 @@ static bool done_at_once(struct sim_stream *s, struct sim_work *w)
 void sim_stream_queue(struct sim_stream *s, struct sim_work *w)
 {
     add_legacy_rules(s, &w->deps);
+    follow_legacy_rules(s);
     w->next = NULL;
     w->seq = ++s->submitted;
+    sim_order_queued(s, w);
     if (done_at_once(s, w)) return;
     *s->tail = w;
     s->tail = &w->next;
@@ -170,8 +206,15 @@ void sim_stream_wait(struct sim_stream *s)
 {
     struct sim_deps deps = { 0 };
     sim_stream_position(s, &deps);
+    sim_stream_observe(s);
     sim_deps_wait(&deps);
     sim_deps_clear(&deps);
+}
+
+void sim_stream_observe(struct sim_stream *s)
+{
+    follow_legacy_rules(s); /* asking waits, too, for what the next piece would */
+    sim_order_observe_stream(s);
 }
 
 bool sim_stream_idle(const struct sim_stream *s)

@@ -5,6 +5,7 @@
 #define SIM_STREAM_H
 
 #include "object.h"
+#include "order.h"
 #include "work.h"
 
 #include <pthread.h>
@@ -24,8 +25,11 @@ struct sim_stream {
     int priority;
     unsigned thread;             /* owner of a per-thread stream */
 
+    struct sim_deps behind;      /* positions of other streams that all later work waits for: what events brought */
     struct sim_work *head, **tail;
     uint64_t submitted, done;
+    struct sim_track *track;     /* how others remember it */
+    struct sim_points known;     /* what its next piece is behind, beside its own */
     bool started;                /* the worker exists; it holds a reference */
     bool busy;                   /* its first piece is running */
     bool scheduled;              /* it is among those of schedule.c */
@@ -53,6 +57,8 @@ void sim_stream_queue(struct sim_stream *, struct sim_work *);
 /* What must be passed for everything in the stream so far (and what stream rules put before it) to be done. */
 void sim_stream_position(struct sim_stream *, struct sim_deps *);
 void sim_stream_wait(struct sim_stream *);
+/* The program is told that all this is done, or is about to wait for it. */
+void sim_stream_observe(struct sim_stream *);
 bool sim_stream_idle(const struct sim_stream *);
 /* May its first piece run now? Runs it: the lock is away meanwhile. */
 bool sim_stream_may_run(const struct sim_stream *);

@@ -125,6 +125,7 @@ static CUresult query(CUstream h, enum sim_default dflt)
         struct sim_deps deps = { 0 };
         sim_stream_position(s, &deps);
         result = sim_deps_passed(&deps) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        if (result == CUDA_SUCCESS) sim_stream_observe(s);
         sim_deps_clear(&deps);
     }
     sim_unlock();

@@ -260,6 +260,7 @@ static void unmap_one(struct sim_block *b)
     struct physical *p = b->backing;
     uint64_t start = b->range.start, size = b->range.size;
     sim_free_check(b);
+    sim_order_released(b);
     sim_block_unmap(b, SIM_FN_cuMemUnmap);
     sim_block_retire(b);
     /* the addresses stay reserved */

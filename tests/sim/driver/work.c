@@ -85,6 +85,7 @@ struct sim_work *sim_work_clone(const struct sim_work *w)
     copy->type = w->type;
     copy->run = w->run;
     copy->calls_host = w->calls_host;
+    copy->effect = w->effect;
     copy->finish = w->finish;
     copy->u = w->u;
     copy->owned = w->owned;
@@ -149,7 +150,7 @@ static void judge(struct sim_work *w)
         enum sim_finding what = harm(w->touches[i]);
         if (what == SIM_FINDING_COUNT) continue;
         w->harmed = true;
-        sim_find_work(what, w, w->touches[i]);
+        if (!w->touches[i]->accused) sim_find_work(what, w, w->touches[i]);
     }
 }
 

@@ -50,6 +50,7 @@ struct sim_work {
     unsigned touch_count, touch_room;
     struct sim_block *owned;    /* graph memory that this work allocates or frees: it is one of the block's owners */
     bool harmed;                /* it met a violation: it does not touch memory */
+    enum { SIM_TOUCHES, SIM_ALLOCATES, SIM_RELEASES } effect; /* on u.block */
     bool calls_host;            /* `run` is a host function: it runs on no thread of the program's */
     void (*run)(struct sim_work *);    /* without the lock; may be NULL */
     void (*finish)(struct sim_work *); /* with it, after run; may be NULL */
