@@ -19,7 +19,7 @@ static CUresult open_device(int ordinal)
     d->total = sim_settings.memory;
     /* more addresses than bytes: the account says when memory is out, fragmentation does not */
     if (sim_arena_open(&d->arena, sim_settings.memory * CONTEXT_SLACK) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    d->default_pool = d->pool = sim_pool_new(d, true);
+    d->default_pool = d->pool = sim_pool_new(d, true, false);
     return d->pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -49,6 +49,12 @@ struct sim_device *sim_device_of_address(uint64_t address)
     for (int i = 0; i < opened; i++)
         if (sim_arena_holds(&devices[i].arena, address)) return &devices[i];
     return NULL;
+}
+
+bool sim_host_location(const CUmemLocation *l)
+{
+    if (l->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) return l->id == 0;
+    return l->type == CU_MEM_LOCATION_TYPE_HOST || l->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
 bool sim_device_charge(struct sim_device *d, uint64_t bytes)
@@ -232,6 +238,10 @@ static const struct attribute attributes[] = {
     { CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR },
     { CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072 },

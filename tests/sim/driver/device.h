@@ -28,6 +28,8 @@ struct sim_device *sim_device_get(int ordinal);
 int sim_device_count(void);
 /* The device whose arena an address lies in, or NULL. No lock needed. */
 struct sim_device *sim_device_of_address(uint64_t address);
+/* Host memory, any node of it? The machine has one node, 0. */
+bool sim_host_location(const CUmemLocation *);
 /* Takes bytes from the device's account; false when it has not that many. */
 bool sim_device_charge(struct sim_device *, uint64_t bytes);
 void sim_device_refund(struct sim_device *, uint64_t bytes);
