@@ -196,6 +196,15 @@ $(BUILD)/apps/libtwelve.so: tests/apps/twelve.c $(BUILD)/sim/libcudart.so.12
 	$(app_link) -shared -fPIC
 $(BUILD)/apps/two-runtimes: tests/apps/two-runtimes.c $(BUILD)/apps/libtwelve.so $(BUILD)/sim/libcudart.so.13
 	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -Wl,--no-warnings # two runtimes: the point of it
+# Samples: ordinary programs that check their own results.
+SAMPLES := $(patsubst tests/apps/samples/%.c,$(BUILD)/apps/samples/%,$(filter-out %/exchange.c,$(wildcard tests/apps/samples/*.c)))
+sample_link = @mkdir -p $(@D) && $(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -isystem $(CUDA_INCLUDE) -Wl,--as-needed -o $@ $< $(filter-out %.c %.h,$^)
+$(BUILD)/apps/samples/%: tests/apps/samples/%.c tests/apps/samples/check.h $(BUILD)/sim/libcudart.so.13 $(SIM_DRIVER)
+	$(sample_link) -lpthread
+$(BUILD)/apps/samples/double-runtime: tests/apps/samples/double-runtime.c $(BUILD)/apps/samples/libexchange.so $(BUILD)/sim/libcudart_static.a
+	$(sample_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -ldl -lpthread
+$(BUILD)/apps/samples/libexchange.so: tests/apps/samples/exchange.c $(BUILD)/sim/libcudart.so.12
+	$(sample_link) -shared -fPIC -Wl,-soname,$(@F)
 $(BUILD)/llama/make-gguf: tests/llama/make-gguf.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -o $@ $<
@@ -206,10 +215,11 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 
 NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
-sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SAMPLES) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 sim-coverage: ## list which CUDA driver functions are simulated
 	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
+tests/apps/test_samples.sh: $(SIM_DRIVER) $(SIM_RT) $(SAMPLES)
 tests/llama/test_llama.sh tests/llama/test_report.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
