@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,6 +27,27 @@ int sim_arena_open(struct sim_arena *a, uint64_t size)
     return 0;
 }
 
+static bool poisons = true;
+
+void sim_arena_set_poison(bool on)
+{
+    poisons = on;
+}
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *text = getenv("SIMCUDA_POISON");
+    if (text) poisons = strcmp(text, "0") != 0;
+}
+
+static void poison(uint64_t address, uint64_t size)
+{
+    uint64_t end = size < SIM_POISONED ? size : SIM_POISONED;
+    if (!poisons) return;
+    memset((void *)(uintptr_t)address, SIM_POISON, end);
+    if (size > end) memset((void *)(uintptr_t)(address + size - end), SIM_POISON, end);
+}
+
 uint64_t sim_arena_take(struct sim_arena *a, uint64_t size)
 {
     struct sim_range *r = sim_range_first_fit(&a->free, size);
@@ -46,6 +68,7 @@ void sim_arena_give(struct sim_arena *a, uint64_t address, uint64_t size)
 {
     if (size >= PUNCH_FROM && size < a->size)
         fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - a->base), (off_t)size);
+    if (size < a->size) poison(address, size); /* all of it is given once, when the arena is opened */
     struct sim_range *before = address ? sim_range_floor(&a->free, address) : NULL;
     struct sim_range *after = sim_range_ceiling(&a->free, address);
     if (after && after->start == address + size) {

@@ -291,6 +291,13 @@ const char *sim_fact_name(size_t index)
     return sim_fact_name_at(index);
 }
 
+void sim_set_poison(int on)
+{
+    sim_lock();
+    sim_arena_set_poison(on != 0);
+    sim_unlock();
+}
+
 void sim_reset(void)
 {
     sim_fn_reset();

@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "context.h"
+#include "event_share.h"
 #include "facts.h"
 #include "pool.h"
 #include "state.h"
@@ -23,6 +24,16 @@ static void destroy(struct sim_object *o)
     sim_deps_clear(&e->recorded);
     sim_points_clear(&e->known);
     sim_capture_event_forget(e);
+    if (e->page) sim_event_page_close(e->page);
+}
+
+struct sim_event *sim_event_new(struct sim_context *c, unsigned flags)
+{
+    struct sim_event *e = sim_object_new(SIM_EVENT, sizeof *e, destroy);
+    if (!e) return NULL;
+    e->context = c;
+    e->flags = flags;
+    return e;
 }
 
 static struct sim_event *get(CUevent h)
@@ -51,14 +62,9 @@ CUresult cuEventCreate(CUevent *ph, unsigned int flags)
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) {
-        struct sim_event *e = sim_object_new(SIM_EVENT, sizeof *e, destroy);
-        if (e) {
-            e->context = c;
-            e->flags = flags;
-            *ph = (CUevent)e;
-        } else {
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        struct sim_event *e = sim_event_new(c, flags);
+        if (e) *ph = (CUevent)e;
+        else result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     sim_unlock();
     return result;
@@ -92,6 +98,7 @@ static void finish_record(struct sim_work *w)
 {
     struct sim_event *e = w->u.mark.event;
     if (e->record == w->u.mark.record) e->time = now();
+    if (w->u.mark.page_record) sim_event_page_done(e->page, w->u.mark.page_record);
     sim_object_unref(&e->object);
 }
 
@@ -117,6 +124,7 @@ CUresult sim_event_record(struct sim_event *e, struct sim_stream *s, enum sim_fn
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     w->u.mark.event = e;
     w->u.mark.record = ++e->record;
+    if (e->page) w->u.mark.page_record = e->page_record = sim_event_page_record(e->page);
     w->finish = finish_record;
     sim_object_ref(&e->object);
     sim_capture_event_forget(e);
@@ -165,8 +173,31 @@ static CUresult wait_in_stream(struct sim_stream *s, const struct sim_event *e, 
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     sim_deps_add_all(&w->deps, &e->recorded);
     sim_points_join(&s->known, &e->known);
-    if (sim_deps_passed(&s->behind)) sim_deps_clear(&s->behind);
-    sim_deps_add_all(&s->behind, &e->recorded);
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+/* Another process recorded it last: the stream waits by looking. */
+static void run_remote_wait(struct sim_work *w)
+{
+    sim_event_page_wait(w->u.mark.event->page, w->u.mark.page_record);
+}
+
+static void finish_remote_wait(struct sim_work *w)
+{
+    sim_object_unref(&w->u.mark.event->object);
+}
+
+static CUresult wait_remote(struct sim_stream *s, struct sim_event *e, enum sim_fn fn)
+{
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    w->u.mark.event = e;
+    w->u.mark.page_record = sim_event_page_latest(e->page);
+    w->run = run_remote_wait;
+    w->finish = finish_remote_wait;
+    sim_object_ref(&e->object);
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -181,6 +212,7 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
     if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) {
         if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0);
+        else if (sim_event_is_remote(e)) result = wait_remote(s, e, fn);
         else result = wait_in_stream(s, e, fn);
     }
     sim_unlock();
@@ -206,6 +238,26 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
     return result;
 }
 
+static bool has_happened(const struct sim_event *e)
+{
+    return sim_event_is_remote(e) ? sim_event_page_passed(e->page, sim_event_page_latest(e->page))
+                                  : sim_deps_passed(&e->recorded);
+}
+
+/* The lock is away while another process is waited for. */
+static void wait_for(struct sim_event *e)
+{
+    if (!sim_event_is_remote(e)) {
+        sim_deps_wait(&e->recorded);
+        return;
+    }
+    sim_object_ref(&e->object);
+    sim_unlock();
+    sim_event_page_wait(e->page, sim_event_page_latest(e->page));
+    sim_lock();
+    sim_object_unref(&e->object);
+}
+
 CUresult cuEventQuery(CUevent h)
 {
     SIM_ENTER(cuEventQuery);
@@ -214,7 +266,7 @@ CUresult cuEventQuery(CUevent h)
     CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : e->context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_query_unsafe)) result = sim_capture_check_unsafe();
-    if (result == CUDA_SUCCESS && !sim_deps_passed(&e->recorded)) result = CUDA_ERROR_NOT_READY;
+    if (result == CUDA_SUCCESS && !has_happened(e)) result = CUDA_ERROR_NOT_READY;
     if (result == CUDA_SUCCESS) sim_order_observe(&e->known);
     sim_unlock();
     return result;
@@ -230,7 +282,7 @@ CUresult cuEventSynchronize(CUevent h)
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         sim_order_observe(&e->known);
-        sim_deps_wait(&e->recorded);
+        wait_for(e);
         sim_pool_trim_all();
     }
     sim_unlock();

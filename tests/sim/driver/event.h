@@ -21,7 +21,13 @@ struct sim_event {
     struct sim_capture *capture; /* last recorded inside this capture; a reference is held */
     struct sim_graph_node **nodes; /* what it stands for there */
     size_t node_count;
+    struct sim_event_page *page; /* what other processes see of it (event_share.h), NULL: it is this one's alone */
+    uint64_t page_record;        /* the number there of this process's latest record */
+    bool is_import;
 };
+
+/* NULL when out of memory. */
+struct sim_event *sim_event_new(struct sim_context *, unsigned flags);
 
 /* Records outside any capture. */
 CUresult sim_event_record(struct sim_event *, struct sim_stream *, enum sim_fn);

@@ -6,6 +6,7 @@
 #include "free_check.h"
 #include "facts.h"
 #include "host.h"
+#include "ipc.h"
 #include "log.h"
 #include "pool.h"
 #include "state.h"
@@ -59,6 +60,7 @@ void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
         if (b->context == c) {
             if (is_synchronous(b->kind)) sim_memory_release(b, fn);
             else if (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) sim_host_release(b, fn);
+            else if (b->kind == SIM_BLOCK_IPC) sim_ipc_release(b, fn);
         }
         b = sim_block_next(next);
     }

@@ -118,8 +118,8 @@ static uint64_t *release_seq(struct sim_block *b)
 /* Does all later work of the stream wait for the release, by an event it was made to wait for? */
 static bool is_behind(const struct sim_stream *s, struct sim_block *b)
 {
-    for (unsigned i = 0; i < s->behind.count; i++)
-        if (s->behind.items[i].stream == b->freeing && s->behind.items[i].seq >= *release_seq(b)) return true;
+    for (unsigned i = 0; i < s->known.count; i++)
+        if (s->known.items[i].track == b->freeing->track && s->known.items[i].seq >= *release_seq(b)) return true;
     return false;
 }
 
@@ -392,7 +392,7 @@ void sim_pool_release_device(struct sim_device *d, enum sim_fn fn)
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     SIM_ENTER(cuMemPoolCreate);
-    if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || (props->handleTypes & ~KNOWN_HANDLES))
+    if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || ((unsigned)props->handleTypes & ~(unsigned)KNOWN_HANDLES))
         return CUDA_ERROR_INVALID_VALUE;
     if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     bool host = props->location.type != CU_MEM_LOCATION_TYPE_DEVICE;

@@ -44,10 +44,10 @@ void sim_stream_close(struct sim_stream *s)
     struct sim_stream **link = &s->context->streams;
     while (*link != s) link = &(*link)->next;
     *link = s->next;
+    if (sim_deps_passed(&s->context->orphans)) sim_deps_clear(&s->context->orphans);
     sim_deps_add(&s->context->orphans, s, s->submitted);
     sim_order_gather(&s->context->orphans_known, s);
     s->context = NULL;
-    sim_deps_clear(&s->behind); /* streams that waited for each other would keep each other */
     sim_capture_abandon(s);
     sim_stream_hold(s, false);
     sim_object_close(&s->object);

@@ -25,7 +25,6 @@ struct sim_stream {
     int priority;
     unsigned thread;             /* owner of a per-thread stream */
 
-    struct sim_deps behind;      /* positions of other streams that all later work waits for: what events brought */
     struct sim_work *head, **tail;
     uint64_t submitted, done;
     struct sim_track *track;     /* how others remember it */
