@@ -443,6 +443,7 @@ nightly: ## check without its time boxes
 docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
 	scripts/options-page $(BUILD)/bin/nxmem-probe
 	scripts/coverage-page
+	scripts/sim-coverage-page
 setup: ## install what building and testing need
 	scripts/setup
 clean: ## remove what was built
