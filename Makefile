@@ -133,6 +133,25 @@ $(FACTS): $(wildcard tests/gpu/facts/*.c) tests/gpu/facts/facts.h $(SIM_DRIVER)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -Wl,-z,lazy -o $@ $(filter %.c,$^) $(SIM_DRIVER) -ldl -lpthread
 tests/sim/test_facts.sh tests/gpu/test_facts.sh: $(FACTS)
 
+# Programs with planted faults, and their correct twins, over many seeds.
+SIM_PLANTED := $(BUILD)/tests/sim/planted/runner
+$(BUILD)/tests/sim/planted/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/sim/planted/%.o: tests/sim/planted/%.c
+	$(COMPILE)
+$(SIM_PLANTED): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/planted/*.c)) $(SIM_DRIVER)
+	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ '-Wl,-rpath,$$ORIGIN/../../../sim'
+tests/sim/test_planted.sh: $(SIM_PLANTED)
+
+# How fast it is: figures for people, instructions for the test.
+SIM_BENCH := $(BUILD)/tests/sim/bench
+$(SIM_BENCH): tests/sim/bench.c $(SIM_DRIVER)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(SIM_DRIVER) '-Wl,-rpath,$$ORIGIN/../../sim'
+tests/sim/test_speed.sh: $(SIM_BENCH)
+.PHONY: bench-sim
+bench-sim: $(SIM_BENCH) ## print how fast the simulated driver allocates
+	$(SIM_BENCH)
+
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
 SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
@@ -215,7 +234,7 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 
 NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
-sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SAMPLES) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_PLANTED) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SAMPLES) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 sim-coverage: ## list which CUDA driver functions are simulated
 	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
