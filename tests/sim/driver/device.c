@@ -3,6 +3,7 @@
 #include "context.h"
 #include "pool.h"
 #include "state.h"
+#include "visible.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,22 +13,25 @@ enum { CONTEXT_SLACK = 2, MULTIPROCESSORS = 64, MAJOR = 9, MINOR = 0 };
 static struct sim_device devices[SIM_DEVICES_MAX];
 static int opened; /* devices open; written once, by sim_devices_open */
 
-static CUresult open_device(int ordinal)
+static CUresult open_device(int ordinal, int physical)
 {
     struct sim_device *d = &devices[ordinal];
     d->ordinal = ordinal;
-    d->total = sim_settings.memory;
+    d->physical = physical;
+    d->total = sim_settings.memory[physical];
     /* more addresses than bytes: the account says when memory is out, fragmentation does not */
-    if (sim_arena_open(&d->arena, sim_settings.memory * CONTEXT_SLACK) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (sim_arena_open(&d->arena, d->total * CONTEXT_SLACK) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
     d->default_pool = d->pool = sim_pool_new(d, true, false);
     return d->pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_devices_open(void)
 {
-    if (!sim_settings.devices) return CUDA_ERROR_NO_DEVICE;
-    while (opened < sim_settings.devices) {
-        CUresult result = open_device(opened);
+    int physical[SIM_DEVICES_MAX];
+    int visible = sim_visible_devices(sim_settings.devices, physical);
+    if (!visible) return CUDA_ERROR_NO_DEVICE;
+    while (opened < visible) {
+        CUresult result = open_device(opened, physical[opened]);
         if (result != CUDA_SUCCESS) return result;
         opened++;
     }
@@ -37,6 +41,13 @@ CUresult sim_devices_open(void)
 struct sim_device *sim_device_get(int ordinal)
 {
     return ordinal >= 0 && ordinal < opened ? &devices[ordinal] : NULL;
+}
+
+struct sim_device *sim_device_physical(int physical)
+{
+    for (int i = 0; i < opened; i++)
+        if (devices[i].physical == physical) return &devices[i];
+    return NULL;
 }
 
 int sim_device_count(void)
@@ -121,9 +132,7 @@ static CUresult uuid_of(CUuuid *uuid, int dev)
 {
     if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(uuid->bytes, "simulated-gpu-00", sizeof uuid->bytes);
-    uuid->bytes[14] = (char)('0' + dev / 10);
-    uuid->bytes[15] = (char)('0' + dev % 10);
+    sim_device_uuid(sim_device_get(dev)->physical, uuid);
     return CUDA_SUCCESS;
 }
 
@@ -144,7 +153,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
     SIM_ENTER(cuDeviceGetPCIBusId);
     if (!id || len <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(id, (size_t)len, "0000:%02X:00.0", (unsigned)dev + 1);
+    snprintf(id, (size_t)len, "0000:%02X:00.0", (unsigned)sim_device_get(dev)->physical + 1);
     return CUDA_SUCCESS;
 }
 
@@ -156,8 +165,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
     int n = sscanf(id, "%x:%x:%x", &domain, &bus, &slot);
     if (n == 2) bus = domain; /* "bus:slot" */
     if (n < 2) return CUDA_ERROR_INVALID_VALUE;
-    if (!sim_device_get((int)bus - 1)) return CUDA_ERROR_INVALID_DEVICE;
-    *dev = (int)bus - 1;
+    struct sim_device *d = sim_device_physical((int)bus - 1);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    *dev = d->ordinal;
     return CUDA_SUCCESS;
 }
 
@@ -256,7 +266,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     SIM_ENTER(cuDeviceGetAttribute);
     if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? dev + 1 : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? sim_device_get(dev)->physical + 1 : 0;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].name == attribute) *value = attributes[i].value;
     return CUDA_SUCCESS;

@@ -12,7 +12,8 @@ struct sim_context;
 struct sim_pool;
 
 struct sim_device {
-    int ordinal;
+    int ordinal;                 /* as this process counts */
+    int physical;                /* as the machine does: what identifies it to another process */
     struct sim_arena arena;
     uint64_t total;              /* bytes the device has */
     uint64_t used;               /* sync blocks, created physical memory, arrays, and what pools reserve */
@@ -25,6 +26,8 @@ struct sim_device {
 CUresult sim_devices_open(void);
 /* Borrowed; NULL for a bad ordinal. No lock needed. */
 struct sim_device *sim_device_get(int ordinal);
+/* By the machine's count; NULL when this process does not see it. No lock needed. */
+struct sim_device *sim_device_physical(int physical);
 int sim_device_count(void);
 /* The device whose arena an address lies in, or NULL. No lock needed. */
 struct sim_device *sim_device_of_address(uint64_t address);

@@ -36,7 +36,7 @@ static const char pool_magic[16] = "simcuda-pool", pointer_magic[16] = "simcuda-
 static int describe(const struct sim_pool *p)
 {
     struct pool_file file = { .pool = p->object.id, .pid = getpid(), .fd = p->device->arena.fd,
-                              .ordinal = p->device->ordinal };
+                              .ordinal = p->device->physical };
     memcpy(file.magic, pool_magic, sizeof file.magic);
     int fd = memfd_create("simcuda-pool", MFD_CLOEXEC);
     if (fd < 0 || pwrite(fd, &file, sizeof file, 0) == (ssize_t)sizeof file) return fd;
@@ -101,7 +101,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
     if (!pool || flags) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     int memory = open_memory((int)(intptr_t)handle, &file);
-    struct sim_device *d = memory >= 0 ? sim_device_get(file.ordinal) : NULL;
+    struct sim_device *d = memory >= 0 ? sim_device_physical(file.ordinal) : NULL;
     if (!d) {
         if (memory >= 0) close(memory);
         return CUDA_ERROR_INVALID_VALUE;

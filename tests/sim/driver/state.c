@@ -12,7 +12,7 @@
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { .devices = 1, .memory = 8ull << 30, .version = SIM_PROFILE_VERSION };
+struct sim_settings sim_settings = { .devices = 1, .version = SIM_PROFILE_VERSION };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -66,6 +66,18 @@ static uint64_t parse_bytes(const char *text)
     }
 }
 
+/* "8G,512M": as many devices as there are entries, and the last for all the others. */
+static void read_memory(const char *text)
+{
+    uint64_t bytes = 8ull << 30;
+    for (int i = 0; i < SIM_DEVICES_MAX; i++) {
+        if (text && parse_bytes(text)) bytes = parse_bytes(text);
+        sim_settings.memory[i] = bytes;
+        text = text ? strchr(text, ',') : NULL;
+        if (text) text++;
+    }
+}
+
 /* "12.4" -> 12040 */
 static int parse_version(const char *text)
 {
@@ -83,7 +95,7 @@ __attribute__((constructor)) static void read_settings(void)
         int n = atoi(text);
         sim_settings.devices = n < 0 ? 0 : n > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : n;
     }
-    if ((text = getenv("SIMCUDA_MEMORY")) && parse_bytes(text)) sim_settings.memory = parse_bytes(text);
+    read_memory(getenv("SIMCUDA_MEMORY"));
     if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
     if ((text = getenv("SIMCUDA_CONTEXT_OVERHEAD"))) sim_settings.context_overhead = parse_bytes(text);
     if ((text = getenv("SIMCUDA_MODULE_MEMORY"))) sim_settings.module_memory = parse_bytes(text);

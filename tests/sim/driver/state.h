@@ -10,7 +10,7 @@
 
 struct sim_settings {
     int devices;          /* SIMCUDA_DEVICES, 1..16 */
-    uint64_t memory;      /* SIMCUDA_MEMORY, bytes a device (suffixes K M G) */
+    uint64_t memory[16];  /* SIMCUDA_MEMORY, bytes of each device (suffixes K M G): a list, whose last entry repeats */
     int version;          /* cuDriverGetVersion, by SIMCUDA_PROFILE */
     uint64_t context_overhead; /* SIMCUDA_CONTEXT_OVERHEAD, bytes a device is without while a context lives */
     uint64_t module_memory;    /* SIMCUDA_MODULE_MEMORY, the same for a module's code */

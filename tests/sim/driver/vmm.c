@@ -122,7 +122,7 @@ static struct physical *physical_new(struct sim_device *d, uint64_t size, int fd
 static CUresult create(struct sim_device *d, const CUmemAllocationProp *prop, uint64_t size, struct physical **ret)
 {
     char name[32]; /* carries the device to a process that imports it */
-    snprintf(name, sizeof name, "simcuda-physical-%d", d->ordinal);
+    snprintf(name, sizeof name, "simcuda-physical-%d", d->physical);
     if (!sim_device_charge(d, size)) return CUDA_ERROR_OUT_OF_MEMORY;
     int fd = memfd_create(name, MFD_CLOEXEC);
     struct physical *p = fd >= 0 && ftruncate(fd, (off_t)size) == 0 ? physical_new(d, size, fd) : NULL;
@@ -360,7 +360,7 @@ static struct sim_device *device_of_fd(int fd)
     ssize_t n = readlink(link, name, sizeof name - 1);
     if (n <= 0) return NULL;
     name[n] = '\0';
-    return sscanf(name, "/memfd:simcuda-physical-%d", &ordinal) == 1 ? sim_device_get(ordinal) : NULL;
+    return sscanf(name, "/memfd:simcuda-physical-%d", &ordinal) == 1 ? sim_device_physical(ordinal) : NULL;
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle,
