@@ -45,6 +45,11 @@ static CUresult injected(enum sim_fn fn)
     return (CUresult)atomic_load(&c->code);
 }
 
+CUresult sim_enter_query(enum sim_fn fn)
+{
+    return injected(fn);
+}
+
 CUresult sim_enter_any(enum sim_fn fn)
 {
     CUresult result = injected(fn);
