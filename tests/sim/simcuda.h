@@ -53,12 +53,12 @@ const char *sim_symbol(size_t index, int *ret_simulated);
 int sim_log_get(size_t index, char *text, size_t room);
 
 /* --- what lives --- */
-/* Live memory by kind: device, async, managed, graph, module, array, host, registered, map, ipc. Requested bytes, and
+/* Live memory by kind: device, async, managed, graph, module, array, host, registered, map, ipc, external. Requested bytes, and
  * blocks. UINT64_MAX for an unknown kind. */
 uint64_t sim_live_bytes(const char *kind);
 uint64_t sim_live_blocks(const char *kind);
 /* Live handles by kind: context, stream, event, pool, module, library, graph, exec, array, mipmap,
- * physical. */
+ * physical, external. */
 uint64_t sim_live_objects(const char *kind);
 /* Bytes taken from a device: sync memory, what pools reserve, physical memory, arrays. */
 uint64_t sim_device_used(int ordinal);
@@ -92,6 +92,8 @@ void sim_set_free_waits(int waits);
 int sim_fact_set(const char *name, int value);
 int sim_fact_get(const char *name);
 const char *sim_fact_name(size_t index);
+/* Is freed device memory overwritten (1, the default, unless SIMCUDA_POISON is 0) or left as it was (0)? */
+void sim_set_poison(int on);
 /* Forgets counts, injected failures, log, violations and misuses. */
 void sim_reset(void);
 

@@ -93,7 +93,7 @@ void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg)
 const char *sim_block_kind_name(enum sim_block_kind kind)
 {
     static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module", "array",
-                                                        "host", "registered", "map", "ipc" };
+                                                        "host", "registered", "map", "ipc", "external" };
     return names[kind];
 }
 

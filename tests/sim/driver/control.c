@@ -159,7 +159,7 @@ uint64_t sim_live_objects(const char *kind)
     static const struct { const char *name; enum sim_kind kind; } kinds[] = {
         { "context", SIM_CONTEXT }, { "stream", SIM_STREAM }, { "event", SIM_EVENT }, { "pool", SIM_POOL },
         { "module", SIM_MODULE }, { "library", SIM_LIBRARY }, { "graph", SIM_GRAPH }, { "exec", SIM_EXEC },
-        { "array", SIM_ARRAY }, { "mipmap", SIM_MIPMAP }, { "physical", SIM_HANDLE },
+        { "array", SIM_ARRAY }, { "mipmap", SIM_MIPMAP }, { "physical", SIM_HANDLE }, { "external", SIM_EXTERNAL },
     };
     uint64_t n = UINT64_MAX;
     sim_lock();

@@ -4,6 +4,7 @@
 #include "context.h"
 #include "device.h"
 #include "free_check.h"
+#include "external.h"
 #include "facts.h"
 #include "host.h"
 #include "ipc.h"
@@ -61,6 +62,7 @@ void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
             if (is_synchronous(b->kind)) sim_memory_release(b, fn);
             else if (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) sim_host_release(b, fn);
             else if (b->kind == SIM_BLOCK_IPC) sim_ipc_release(b, fn);
+            else if (b->kind == SIM_BLOCK_EXTERNAL) sim_external_release(b, fn);
         }
         b = sim_block_next(next);
     }
@@ -126,9 +128,16 @@ static CUresult release(CUdeviceptr dptr)
     if (!b) return CUDA_ERROR_INVALID_VALUE;
     sim_free_check(b);
     if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH || (b->kind == SIM_BLOCK_IPC && b->pool)) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
-    if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
+    if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED && b->kind != SIM_BLOCK_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_capture_check_unsafe();
     if (result != CUDA_SUCCESS) return result;
+    if (b->kind == SIM_BLOCK_EXTERNAL) {
+        sim_block_unmap(b, SIM_FN_cuMemFree_v2);
+        if (sim_fact(SIM_FACT_free_waits)) sim_context_wait(b->context);
+        sim_external_release(b, SIM_FN_cuMemFree_v2);
+        return CUDA_SUCCESS;
+    }
     if (!sim_fact(SIM_FACT_free_waits)) {
         sim_order_released(b);
         sim_memory_release(b, SIM_FN_cuMemFree_v2);
