@@ -99,6 +99,7 @@ void sim_find_work(enum sim_finding kind, const struct sim_work *w, const struct
     struct text t;
     if (!begin(kind, &t, w->submitted.fn)) return;
     put_trace(&t, "work submitted", w->submitted);
+    put_trace(&t, "launched", w->launched);
     put_block(&t, "memory", b);
     put_successor(&t, b);
     end(&t);

@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include "block.h"
+#include "context.h"
 #include "device.h"
 #include "graph.h"
 #include "finding.h"
@@ -64,6 +65,7 @@ struct sim_work *sim_work_new(enum sim_fn fn)
     if (!w) return NULL;
     w->fn = fn;
     w->submitted = sim_trace_of(fn);
+    w->launched.fn = SIM_FN_COUNT;
     return w;
 }
 
@@ -82,6 +84,8 @@ struct sim_work *sim_work_clone(const struct sim_work *w)
 {
     struct sim_work *copy = sim_work_new(w->fn);
     if (!copy) return NULL;
+    copy->submitted = w->submitted;
+    copy->launched = sim_trace_of(sim_thread.call);
     copy->type = w->type;
     copy->run = w->run;
     copy->calls_host = w->calls_host;

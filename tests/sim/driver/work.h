@@ -42,7 +42,8 @@ struct sim_fill {
 struct sim_work {
     struct sim_work *next;
     enum sim_fn fn;
-    struct sim_trace submitted;
+    struct sim_trace submitted; /* in a graph: captured or added */
+    struct sim_trace launched;  /* from a graph */
     CUgraphNodeType type; /* what it is as a graph node */
     uint64_t seq;
     struct sim_deps deps;

@@ -170,6 +170,7 @@ int main(int argc, char **argv)
     collect(order_plants, only);
     collect(memory_plants, only);
     collect(misuse_plants, only);
+    collect(random_plants, only);
     must(cuInit(0));
     time_t stop = time(NULL) + seconds;
     for (; done < seeds && (!seconds || time(NULL) < stop); done++)
