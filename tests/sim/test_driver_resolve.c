@@ -109,10 +109,10 @@ static void what_is_not_simulated_says_so_and_is_counted(void **state)
     assert_ok(cuInit(0));
     for (size_t i = 0; sim_symbol(i, &simulated) && simulated; i++) ;
     assert_false(simulated);
-    CUgreenCtx green;
-    uint64_t before = sim_calls("cuGreenCtxCreate");
-    assert_cu(CUDA_ERROR_NOT_SUPPORTED, cuGreenCtxCreate(&green, NULL, 0, 0));
-    assert_int_equal(sim_calls("cuGreenCtxCreate"), before + 1);
+    CUmemGenericAllocationHandle handle;
+    uint64_t before = sim_calls("cuMulticastCreate");
+    assert_cu(CUDA_ERROR_NOT_SUPPORTED, cuMulticastCreate(&handle, NULL));
+    assert_int_equal(sim_calls("cuMulticastCreate"), before + 1);
 }
 
 /* --- other drivers, beside this one in folders of their own ----------------------------------------------------- */

@@ -122,6 +122,11 @@ static bool activate(struct sim_context *c)
     return c->active;
 }
 
+struct sim_context *sim_context_owner(struct sim_context *c)
+{
+    return c->green_of ? c->green_of : c;
+}
+
 static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags)
 {
     struct sim_context *c = sim_object_new(SIM_CONTEXT, sizeof *c, NULL);
@@ -140,8 +145,30 @@ static struct sim_context *context_new(struct sim_device *d, bool primary, unsig
     return NULL;
 }
 
+struct sim_context *sim_context_new(struct sim_device *d, struct sim_context *green_of)
+{
+    struct sim_context *c = context_new(d, false, green_of ? green_of->flags : 0);
+    if (c) c->green_of = green_of;
+    return c;
+}
+
+struct green_work {
+    struct sim_context *primary;
+    struct sim_deps *deps;
+};
+
+static void add_green(struct sim_object *o, void *arg)
+{
+    struct green_work *w = arg;
+    struct sim_context *c = (struct sim_context *)o;
+    if (c->green_of == w->primary) sim_context_position(c, w->deps);
+}
+
+/* A primary context's activities are those of its green contexts too. */
 void sim_context_position(struct sim_context *c, struct sim_deps *deps)
 {
+    if (c->primary && sim_object_count(SIM_CONTEXT) > 1)
+        sim_object_each(SIM_CONTEXT, add_green, &(struct green_work){ c, deps });
     for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(deps, s, s->submitted);
     sim_deps_add_all(deps, &c->orphans);
     if (sim_deps_passed(&c->orphans)) sim_deps_clear(&c->orphans);
@@ -185,9 +212,32 @@ void sim_context_wait_device(struct sim_device *d)
     sim_deps_clear(&w.deps);
 }
 
-/* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
-static void empty(struct sim_context *c, enum sim_fn fn)
+struct green_search {
+    struct sim_context *primary, *found;
+};
+
+static void find_green(struct sim_object *o, void *arg)
 {
+    struct green_search *s = arg;
+    struct sim_context *c = (struct sim_context *)o;
+    if (c->green_of == s->primary && c->active) s->found = c;
+}
+
+/* What is left of the green contexts of a primary one that goes: their handles answer as destroyed. */
+static void empty_green(struct sim_context *primary, enum sim_fn fn)
+{
+    struct green_search s = { primary, NULL };
+    sim_object_each(SIM_CONTEXT, find_green, &s);
+    while (s.found) {
+        sim_context_empty(s.found, fn);
+        s.found = NULL;
+        sim_object_each(SIM_CONTEXT, find_green, &s);
+    }
+}
+
+void sim_context_empty(struct sim_context *c, enum sim_fn fn)
+{
+    if (c->primary) empty_green(c, fn);
     c->active = false; /* first: nothing new is submitted while the lock is away */
     sim_context_wait(c);
     sim_module_forget_context(c);
@@ -206,14 +256,18 @@ static void empty(struct sim_context *c, enum sim_fn fn)
 
 /* --- primary contexts ---------------------------------------------------------------------------------- */
 
-static CUresult retain_primary(struct sim_device *d, CUcontext *ret_context)
+CUresult sim_primary_retain(struct sim_device *d)
 {
     if (!d->primary && !(d->primary = context_new(d, true, d->primary_flags))) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!d->primary->active && !activate(d->primary)) return CUDA_ERROR_OUT_OF_MEMORY;
     d->primary->flags = d->primary_flags;
     d->primary_refs++;
-    *ret_context = (CUcontext)d->primary;
     return CUDA_SUCCESS;
+}
+
+void sim_primary_release(struct sim_device *d, enum sim_fn fn)
+{
+    if (--d->primary_refs == 0) sim_context_empty(d->primary, fn);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -223,7 +277,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (!d) return CUDA_ERROR_INVALID_DEVICE;
     if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    CUresult result = retain_primary(d, pctx);
+    CUresult result = sim_primary_retain(d);
+    if (result == CUDA_SUCCESS) *pctx = (CUcontext)d->primary;
     sim_unlock();
     return result;
 }
@@ -237,8 +292,8 @@ static CUresult release_primary(int dev, enum sim_fn fn, bool reset)
     if (!reset && !d->primary_refs) {
         result = CUDA_ERROR_INVALID_CONTEXT;
     } else if (d->primary && d->primary->active) {
-        d->primary_refs = reset ? 0 : d->primary_refs - 1;
-        if (!d->primary_refs) empty(d->primary, fn);
+        if (reset) d->primary_refs = 1;
+        sim_primary_release(d, fn);
         if (reset && !sim_fact(SIM_FACT_reset_keeps_pools)) sim_pool_release_device(d, fn);
     }
     sim_unlock();
@@ -316,9 +371,20 @@ static CUresult create(CUcontext *pctx, unsigned flags, int dev)
     sim_lock();
     struct sim_context *c = context_new(d, false, flags);
     CUresult result = c && push(c) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) *pctx = (CUcontext)c;
+    if (result == CUDA_SUCCESS) {
+        *pctx = (CUcontext)c;
+    } else if (c) { /* the thread's stack is full */
+        sim_context_empty(c, SIM_FN_cuCtxCreate_v2);
+        sim_object_close(&c->object);
+    }
     sim_unlock();
     return result;
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    SIM_ENTER(cuCtxCreate);
+    return create(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -339,17 +405,23 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned int
     return params && params->numExecAffinityParams ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev);
 }
 
-static CUresult destroy(CUcontext ctx, enum sim_fn fn)
+CUresult sim_context_destroy(CUcontext ctx, enum sim_fn fn)
 {
-    sim_lock();
     struct sim_context *c = open_context(ctx);
-    CUresult result = c && !c->primary ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    CUresult result = c && !c->primary && !c->green_of ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS) {
         struct sim_thread_state *t = &sim_thread;
-        empty(c, fn);
+        sim_context_empty(c, fn);
         if (t->depth && t->stack[t->depth - 1] == c) t->depth--;
         sim_object_close(&c->object);
     }
+    return result;
+}
+
+static CUresult destroy(CUcontext ctx, enum sim_fn fn)
+{
+    sim_lock();
+    CUresult result = sim_context_destroy(ctx, fn);
     sim_unlock();
     return result;
 }
@@ -364,12 +436,6 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     SIM_ENTER(cuCtxDestroy_v2);
     return destroy(ctx, SIM_FN_cuCtxDestroy_v2);
-}
-
-CUresult cuCtxDetach(CUcontext ctx)
-{
-    SIM_ENTER(cuCtxDetach);
-    return destroy(ctx, SIM_FN_cuCtxDetach);
 }
 
 /* --- the current context ------------------------------------------------------------------------------- */

@@ -18,6 +18,9 @@ struct sim_context {
     struct sim_device *device;
     bool primary;
     bool active;                /* a primary context that was reset or released waits for its next retain */
+    struct sim_context *green_of; /* a green context: the primary one that owns what it allocates; it is retained */
+    unsigned multiprocessors;     /* of a green context */
+    unsigned attached;            /* cuCtxAttach, without the creator */
     unsigned flags;
     unsigned peers;             /* bit n: this context may reach device n */
     struct sim_stream *streams; /* all of them, the default ones included */
@@ -53,6 +56,15 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
 /* Everything submitted to the context so far: as places to wait for; and the program knows that it has run. */
 void sim_context_position(struct sim_context *, struct sim_deps *);
 void sim_context_observe(struct sim_context *);
+/* A context; green when it has a primary one to belong to. NULL when out of memory. */
+struct sim_context *sim_context_new(struct sim_device *, struct sim_context *green_of);
+/* Whose memory is it that is allocated while this one is current? */
+struct sim_context *sim_context_owner(struct sim_context *);
+/* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
+void sim_context_empty(struct sim_context *, enum sim_fn);
+CUresult sim_context_destroy(CUcontext, enum sim_fn);
+CUresult sim_primary_retain(struct sim_device *);
+void sim_primary_release(struct sim_device *, enum sim_fn);
 /* Everything submitted to the context so far has run. */
 void sim_context_wait(struct sim_context *);
 /* What nobody allocated and the device is without nevertheless; given back with the context at the latest. */

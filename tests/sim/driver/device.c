@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTEXT_SLACK = 2, MULTIPROCESSORS = 64, MAJOR = 9, MINOR = 0 };
+enum { CONTEXT_SLACK = 2, MAJOR = 9, MINOR = 0 };
 
 static struct sim_device devices[SIM_DEVICES_MAX];
 static int opened; /* devices open; written once, by sim_devices_open */
@@ -217,7 +217,7 @@ static const struct attribute attributes[] = {
     { CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32 },
     { CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, SIM_ALIGNMENT },
     { CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
-    { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, MULTIPROCESSORS },
+    { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, SIM_MULTIPROCESSORS },
     { CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
     { CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
     { CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2600000 },

@@ -6,7 +6,7 @@
 #include "api.h"
 #include "arena.h"
 
-enum { SIM_DEVICES_MAX = 16 };
+enum { SIM_DEVICES_MAX = 16, SIM_MULTIPROCESSORS = 64 };
 
 struct sim_context;
 struct sim_pool;

@@ -140,26 +140,30 @@ SIM_TWIN(cuEventRecord, _ptsz, (CUevent h, CUstream stream), record(h, stream, 0
 SIM_TWIN(cuEventRecordWithFlags, _ptsz, (CUevent h, CUstream stream, unsigned int flags),
          record(h, stream, flags, dflt, fn))
 
+CUresult sim_event_record_context(struct sim_context *c, CUevent h)
+{
+    struct sim_event *e = get(h);
+    if (!e || e->context != c) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = sim_capture_check_context(c, sim_fact(SIM_FACT_context_record_breaks) != 0);
+    if (result != CUDA_SUCCESS) return result;
+    sim_capture_event_forget(e);
+    sim_deps_clear(&e->recorded);
+    sim_context_position(c, &e->recorded);
+    sim_points_clear(&e->known);
+    for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_gather(&e->known, s);
+    sim_points_join(&e->known, &c->orphans_known);
+    e->record++;
+    e->time = now();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxRecordEvent(CUcontext ctx, CUevent h)
 {
     SIM_ENTER(cuCtxRecordEvent);
     struct sim_context *c;
     sim_lock();
-    struct sim_event *e = get(h);
     CUresult result = sim_context_get(ctx, &c);
-    if (result == CUDA_SUCCESS && (!e || e->context != c)) result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS)
-        result = sim_capture_check_context(c, sim_fact(SIM_FACT_context_record_breaks) != 0);
-    if (result == CUDA_SUCCESS) {
-        sim_capture_event_forget(e);
-        sim_deps_clear(&e->recorded);
-        sim_context_position(c, &e->recorded);
-        sim_points_clear(&e->known);
-        for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_gather(&e->known, s);
-        sim_points_join(&e->known, &c->orphans_known);
-        e->record++;
-        e->time = now();
-    }
+    if (result == CUDA_SUCCESS) result = sim_event_record_context(c, h);
     sim_unlock();
     return result;
 }
@@ -222,18 +226,23 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
 SIM_TWIN(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent h, unsigned int flags),
          stream_wait(stream, h, flags, dflt, fn))
 
+CUresult sim_event_wait_context(struct sim_context *c, CUevent h, enum sim_fn fn)
+{
+    struct sim_event *e = get(h);
+    CUresult result = e ? sim_capture_check_context(c, true) : CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
+        result = wait_in_stream(s, e, fn);
+    return result;
+}
+
 CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
 {
     SIM_ENTER(cuCtxWaitEvent);
     struct sim_context *c;
     sim_lock();
-    struct sim_event *e = get(h);
     CUresult result = sim_context_get(ctx, &c);
-    if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c, true);
-    if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
-        result = wait_in_stream(s, e, SIM_FN_cuCtxWaitEvent);
+    if (result == CUDA_SUCCESS) result = sim_event_wait_context(c, h, SIM_FN_cuCtxWaitEvent);
     sim_unlock();
     return result;
 }

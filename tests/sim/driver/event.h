@@ -31,6 +31,9 @@ struct sim_event *sim_event_new(struct sim_context *, unsigned flags);
 
 /* Records outside any capture. */
 CUresult sim_event_record(struct sim_event *, struct sim_stream *, enum sim_fn);
+/* A whole context: records all that is in it; makes all that comes wait. */
+CUresult sim_event_record_context(struct sim_context *, CUevent);
+CUresult sim_event_wait_context(struct sim_context *, CUevent, enum sim_fn);
 void sim_event_close_context(struct sim_context *);
 
 #endif

@@ -45,7 +45,7 @@ static CUresult allocate(void **pp, size_t size, unsigned flags, enum sim_fn fn)
         struct sim_block *b =
             p == MAP_FAILED ? NULL : sim_block_new(SIM_BLOCK_HOST, (uint64_t)(uintptr_t)p, pages(size), size, fn);
         if (b) {
-            b->context = c;
+            b->context = sim_context_owner(c);
             b->device = c->device;
             b->flags = flags;
             *pp = p;
@@ -118,7 +118,7 @@ static CUresult host_register(void *p, size_t size, unsigned flags, enum sim_fn 
     if (result == CUDA_SUCCESS) {
         struct sim_block *b = sim_block_new(SIM_BLOCK_REGISTERED, start, size, size, fn);
         if (b) {
-            b->context = c;
+            b->context = sim_context_owner(c);
             b->device = c->device;
             b->flags = flags;
         } else {

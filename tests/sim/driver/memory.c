@@ -82,7 +82,7 @@ static CUresult allocate(enum sim_block_kind kind, uint64_t size, unsigned flags
         return result;
     }
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
-    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, c, kind, size, fn, &b);
+    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, sim_context_owner(c), kind, size, fn, &b);
     if (result == CUDA_SUCCESS) {
         b->flags = flags;
         *dptr = b->range.start;

@@ -67,7 +67,7 @@ static CUresult global(const void *image, enum sim_kind image_kind, const char *
     struct named *n = result == CUDA_SUCCESS ? member(i, SIM_USER_OBJECT, name) : NULL;
     if (result == CUDA_SUCCESS && !n) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && (!n->variable || !n->variable->mapped))
-        result = sim_memory_new(c->device, c, SIM_BLOCK_MODULE, GLOBAL_BYTES, fn, &n->variable);
+        result = sim_memory_new(c->device, sim_context_owner(c), SIM_BLOCK_MODULE, GLOBAL_BYTES, fn, &n->variable);
     if (result == CUDA_SUCCESS) {
         if (dptr) *dptr = n->variable->range.start;
         if (bytes) *bytes = GLOBAL_BYTES;
@@ -108,7 +108,7 @@ static CUresult load(enum sim_kind kind, const void *data, void *ret)
     sim_lock();
     CUresult result = kind == SIM_MODULE ? sim_context_current(&c) : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
-        struct image *i = image_new(kind, c);
+        struct image *i = image_new(kind, c ? sim_context_owner(c) : NULL);
         if (i) *(void **)ret = i;
         else result = CUDA_ERROR_OUT_OF_MEMORY;
     }

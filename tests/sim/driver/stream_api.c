@@ -166,7 +166,11 @@ SIM_TWIN(cuStreamGetCtx, _ptsz, (CUstream h, CUcontext *context), get(h, dflt, C
 static CUresult get_context_v2(CUstream h, enum sim_default dflt, CUcontext *context, CUgreenCtx *green)
 {
     CUresult result = get(h, dflt, CONTEXT, context);
-    if (result == CUDA_SUCCESS && green) *green = NULL;
+    if (result != CUDA_SUCCESS) return result;
+    struct sim_context *c = (struct sim_context *)*context;
+    bool is_green = c && c->green_of;
+    if (green) *green = is_green ? (CUgreenCtx)c : NULL;
+    if (is_green) *context = (CUcontext)c->green_of;
     return result;
 }
 
