@@ -120,8 +120,8 @@ static void a_finding_tells_both_histories_and_who_is_there_now(void **state)
 static void a_double_free_tells_who_freed_it_first(void **state)
 {
     (void)state;
-    const char *text = said("free_twice", NULL);
-    assert_says(text, "misuse [double-free] cuMemFree_v2");
+    const char *text = said("free_twice", "SIMCUDA_NOTICES");
+    assert_says(text, "notice [double-free] cuMemFree_v2");
     assert_says(text, "allocated by cuMemAlloc_v2, thread 1");
     assert_says(text, "freed by cuMemFree_v2, thread 1");
 }
@@ -154,8 +154,7 @@ static void findings_are_counted_by_code(void **state)
     assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
     assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
     assert_int_equal(sim_findings("double-free"), 2);
-    assert_int_equal(sim_misuses(), 2);
-    assert_int_equal(sim_violations(), 0);
+    assert_int_equal(sim_misuses() + sim_violations(), 0); /* the driver said no: nothing came of it */
     assert_int_equal(sim_findings("no-such-code"), UINT64_MAX);
     sim_reset();
     assert_int_equal(sim_findings("double-free"), 0);
@@ -173,7 +172,7 @@ static void a_second_allocation_at_the_address_may_be_freed(void **state)
     assert_ok(cuMemAlloc(&q, 4096));
     assert_int_equal(p, q);
     assert_ok(cuMemFree(q));
-    assert_int_equal(sim_misuses(), 0);
+    assert_int_equal(sim_findings("double-free"), 0);
 }
 
 static void freed_memory_is_poisoned_unless_told_not_to(void **state)
