@@ -99,7 +99,7 @@ static void a_primary_contexts_work_includes_its_green_ones(void **state)
     assert_ptr_equal(seen, green);
     assert_ok(cuStreamGetGreenCtx(outside, &seen));
     assert_null(seen);
-    assert_ok(cuStreamGetCtx(s, &c, &seen));
+    assert_ok(cuStreamGetCtx_v2(s, &c, &seen));
     assert_true(c == primary && seen == green);
     assert_ok(cuEventCreate(&whole, CU_EVENT_DISABLE_TIMING));
     assert_ok(cuCtxFromGreenCtx(&c, green));
