@@ -82,11 +82,29 @@ static void a_box_of_elements_goes_into_an_array_and_comes_back(void **state)
     assert_ok(cudaFreeArray(array));
 }
 
+static void a_mipmap_has_levels_that_are_its_own(void **state)
+{
+    struct cudaChannelFormatDesc format = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+    struct cudaExtent extent;
+    cudaMipmappedArray_t mipmap;
+    cudaArray_t level;
+
+    (void)state;
+    assert_ok(cudaMallocMipmappedArray(&mipmap, &format, (struct cudaExtent){64, 32, 0}, 3, 0));
+    assert_ok(cudaGetMipmappedArrayLevel(&level, mipmap, 2));
+    assert_ok(cudaArrayGetInfo(NULL, &extent, NULL, level));
+    assert_int_equal(extent.width, 16);
+    assert_int_equal(extent.height, 8);
+    assert_int_equal(cudaGetMipmappedArrayLevel(&level, mipmap, 3), cudaErrorInvalidValue);
+    assert_ok(cudaFreeMipmappedArray(mipmap));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_array_says_what_it_was_made_as),
         cmocka_unit_test(rows_go_into_an_array_and_come_back),
+        cmocka_unit_test(a_mipmap_has_levels_that_are_its_own),
         cmocka_unit_test(a_box_of_elements_goes_into_an_array_and_comes_back),
     };
 

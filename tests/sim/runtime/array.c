@@ -50,6 +50,39 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormat
     return rt_record(create(array, desc, extent, flags));
 }
 
+/* --- mipmaps ----------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc,
+                                     struct cudaExtent extent, unsigned int numLevels, unsigned int flags)
+{
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = {extent.width, extent.height, extent.depth, CU_AD_FORMAT_FLOAT, 1, flags};
+    cudaError_t error = mipmappedArray && desc ? format_of(desc, &descriptor) : cudaErrorInvalidValue;
+
+    if (!error)
+        error = rt_enter();
+    if (!error)
+        error = rt_error(DRV(cuMipmappedArrayCreate, 5000)((CUmipmappedArray *)(void *)mipmappedArray, &descriptor,
+                                                           numLevels));
+    return rt_record(error);
+}
+
+/* The level belongs to its mipmap. */
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray,
+                                       unsigned int level)
+{
+    return RT_CALL(DRV(cuMipmappedArrayGetLevel, 5000), (CUarray *)(void *)levelArray,
+                   (CUmipmappedArray)(uintptr_t)mipmappedArray, level);
+}
+
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)
+{
+    cudaError_t error = rt_enter();
+
+    if (!error && mipmappedArray)
+        error = rt_error(DRV(cuMipmappedArrayDestroy, 5000)((CUmipmappedArray)mipmappedArray));
+    return rt_record(error);
+}
+
 /* --- what an array is ------------------------------------------------------------------------------------ */
 
 static int bits_of(CUarray_format format)
