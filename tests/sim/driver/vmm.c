@@ -24,6 +24,7 @@ struct physical {
     int fd;
     unsigned handles;
     bool imported; /* another process pays for it */
+    bool host;     /* no device does */
     CUmemAllocationProp prop;
 };
 
@@ -96,14 +97,18 @@ static void destroy(struct sim_object *o)
 {
     struct physical *p = (struct physical *)o;
     close(p->fd);
-    if (!p->imported) sim_device_refund(p->device, p->size);
+    if (!p->imported && !p->host) sim_device_refund(p->device, p->size);
 }
 
 static CUresult check_prop(const CUmemAllocationProp *prop, struct sim_device **ret_device)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    *ret_device = sim_device_get(prop->location.id);
+    const unsigned posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if ((unsigned)prop->requestedHandleTypes & ~posix) return CUDA_ERROR_NOT_SUPPORTED;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE && !sim_host_location(&prop->location))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    *ret_device = sim_device_get(host ? 0 : prop->location.id);
     return *ret_device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -123,14 +128,16 @@ static CUresult create(struct sim_device *d, const CUmemAllocationProp *prop, ui
 {
     char name[32]; /* carries the device to a process that imports it */
     snprintf(name, sizeof name, "simcuda-physical-%d", d->physical);
-    if (!sim_device_charge(d, size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (!host && !sim_device_charge(d, size)) return CUDA_ERROR_OUT_OF_MEMORY;
     int fd = memfd_create(name, MFD_CLOEXEC);
     struct physical *p = fd >= 0 && ftruncate(fd, (off_t)size) == 0 ? physical_new(d, size, fd) : NULL;
     if (!p) {
         if (fd >= 0) close(fd);
-        sim_device_refund(d, size);
+        if (!host) sim_device_refund(d, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    p->host = host;
     p->prop = *prop;
     *ret = p;
     return CUDA_SUCCESS;
@@ -285,6 +292,26 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 static unsigned access_shift(const CUmemLocation *location)
 {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? 2u * (unsigned)location->id : 0;
+}
+
+bool sim_vmm_is_host(const struct sim_block *b)
+{
+    return ((const struct physical *)b->backing)->host;
+}
+
+unsigned long long sim_vmm_handle_types(const struct sim_block *b)
+{
+    return (unsigned long long)((const struct physical *)b->backing)->prop.requestedHandleTypes;
+}
+
+bool sim_vmm_is_rdma_capable(const struct sim_block *b)
+{
+    return ((const struct physical *)b->backing)->prop.allocFlags.gpuDirectRDMACapable != 0;
+}
+
+unsigned sim_vmm_access(const struct sim_block *b, const struct sim_device *d)
+{
+    return b->flags >> 2u * (unsigned)d->ordinal & 3;
 }
 
 static bool valid_location(const CUmemLocation *l)
