@@ -134,13 +134,12 @@ $(FACTS): $(wildcard tests/gpu/facts/*.c) tests/gpu/facts/facts.h $(SIM_DRIVER)
 tests/sim/test_facts.sh tests/gpu/test_facts.sh: $(FACTS)
 
 # Programs with planted faults, and their correct twins, over many seeds.
-SIM_PLANTED := $(BUILD)/tests/sim/planted/runner
+SIM_PLANTED := $(BUILD)/tests/sim/test_planted
 $(BUILD)/tests/sim/planted/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/sim/planted/%.o: tests/sim/planted/%.c
 	$(COMPILE)
-$(SIM_PLANTED): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/planted/*.c)) $(SIM_DRIVER)
-	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ '-Wl,-rpath,$$ORIGIN/../../../sim'
-tests/sim/test_planted.sh: $(SIM_PLANTED)
+$(SIM_PLANTED): tests/sim/test_planted.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/planted/*.c)) $(SIM_DRIVER)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $^ '-Wl,-rpath,$$ORIGIN/../../sim'
 
 # How fast it is: figures for people, instructions for the test.
 SIM_BENCH := $(BUILD)/tests/sim/bench
