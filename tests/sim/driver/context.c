@@ -252,6 +252,7 @@ void sim_context_empty(struct sim_context *c, enum sim_fn fn)
     c->legacy = NULL;
     sim_context_refund(c, c->overhead);
     c->has_local_memory = false;
+    c->peers = 1u << c->device->ordinal;
 }
 
 /* --- primary contexts ---------------------------------------------------------------------------------- */

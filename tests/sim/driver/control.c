@@ -14,6 +14,7 @@
 #include "locks.h"
 #include "log.h"
 #include "object.h"
+#include "peer.h"
 #include "schedule.h"
 #include "state.h"
 #include "stream.h"
@@ -188,6 +189,15 @@ static void run_touch(struct sim_work *w)
     p[w->u.fill.width - 1] = p[w->u.fill.width - 1];
 }
 
+static void judge_reach(const struct sim_stream *s, struct sim_work *w)
+{
+    for (unsigned i = 0; i < w->touch_count && s->context; i++)
+        if (!sim_peer_reaches(s->context, w->touches[i])) {
+            sim_find_call(SIM_FINDING_no_peer_access, w->touches[i], w->touches[i]->range.start);
+            w->harmed = true;
+        }
+}
+
 int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
 {
     struct sim_stream *s;
@@ -204,6 +214,7 @@ int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
             w->run = run_touch;
             w->u.fill.dst = ptr;
             w->u.fill.width = bytes;
+            judge_reach(s, w);
         }
         result = sim_stream_submit(s, w);
     } else if (result == CUDA_SUCCESS) {
