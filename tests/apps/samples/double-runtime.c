@@ -19,7 +19,7 @@ int main(void)
     EXPECT(last[0] == 8 && last[1] == 8);
     EXPECT(exchange_free(ours) == 0);
     CHECK(cudaFree(theirs));
-    printf("double-runtime: their error: %d", exchange_free(&version)); /* no device memory */
+    printf("double-runtime: their error: %d", exchange_make((void **)&theirs, (size_t)1 << 50)); /* more than there is */
     printf(", our last one: %d\n", (int)cudaGetLastError());
     puts("double-runtime: each freed what the other made");
     return 0;
