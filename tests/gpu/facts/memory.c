@@ -117,6 +117,22 @@ static int reset_keeps_pools(void)
     return known(p);
 }
 
+/* A graph with memory of its own may have one executable graph: the code of a second. */
+static int second_instance(void)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p = { .bytesize = MIB };
+    CUgraphNode made, freed;
+    CUgraphExec first, second;
+    CUgraph g;
+    p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    MUST(cuGraphCreate(&g, 0));
+    MUST(cuGraphAddMemAllocNode(&made, g, NULL, 0, &p));
+    MUST(cuGraphAddMemFreeNode(&freed, g, &made, 1, p.dptr));
+    MUST(cuGraphInstantiateWithFlags(&first, g, 0));
+    return (int)cuGraphInstantiateWithFlags(&second, g, 0);
+}
+
 const struct question memory_questions[] = {
     { "free_host_null", free_host_null },
     { "zero_bytes", zero_bytes },
@@ -128,5 +144,6 @@ const struct question memory_questions[] = {
     { "module_memory", module_memory },
     { "freed_async_visible", freed_async_visible },
     { "reset_keeps_pools", reset_keeps_pools },
+    { "second_instance", second_instance },
     { NULL, NULL },
 };

@@ -41,6 +41,8 @@ struct sim_block {
     struct sim_block *next_waiting; /* in its pool's list of those */
     bool sync_memops;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool taken_over;             /* a later allocation of that stream has its address already */
+    uint64_t made_in;            /* graph memory: the id of the graph with its allocation */
+    bool freed_inside, freed_outside; /* graph memory: by a node of that graph, of another one */
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
     struct sim_point birth;      /* stream-ordered and graph memory: the work that allocates it; else no track */
     struct sim_points uses;      /* the latest of each stream */

@@ -174,6 +174,11 @@ CUresult sim_capture_add(struct sim_stream *s, struct sim_work *w)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+struct sim_graph *sim_capture_graph(const struct sim_stream *s)
+{
+    return s->capture->graph;
+}
+
 /* --- events -------------------------------------------------------------------------------------------------- */
 
 void sim_capture_event_forget(struct sim_event *e)

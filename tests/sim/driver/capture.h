@@ -17,6 +17,9 @@ CUresult sim_capture_add(struct sim_stream *, struct sim_work *);
  * invalid, or out of memory. */
 struct sim_graph_node *sim_capture_node(struct sim_stream *, CUgraphNodeType, struct sim_work *);
 
+/* The graph that a capturing stream builds. */
+struct sim_graph *sim_capture_graph(const struct sim_stream *);
+
 /* Work is about to enter the legacy stream: that would make every capturing blocking stream of the context wait for
  * it (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, and those captures are invalid). */
 CUresult sim_capture_check_implicit(struct sim_stream *);

@@ -70,10 +70,26 @@ bool sim_host_location(const CUmemLocation *l)
 
 bool sim_device_charge(struct sim_device *d, uint64_t bytes)
 {
+    if (bytes > d->total - d->used) sim_device_trim_graphs(d);
     if (bytes > d->total - d->used) sim_pool_trim_device(d);
     if (bytes > d->total - d->used) return false;
     d->used += bytes;
     return true;
+}
+
+bool sim_device_charge_graph(struct sim_device *d, uint64_t bytes)
+{
+    uint64_t cached = bytes < d->graph_cached ? bytes : d->graph_cached;
+    d->graph_cached -= cached;
+    if (sim_device_charge(d, bytes - cached)) return true;
+    d->graph_cached += cached;
+    return false;
+}
+
+void sim_device_trim_graphs(struct sim_device *d)
+{
+    sim_device_refund(d, d->graph_cached);
+    d->graph_cached = 0;
 }
 
 void sim_device_refund(struct sim_device *d, uint64_t bytes)

@@ -17,6 +17,7 @@ struct sim_device {
     struct sim_arena arena;
     uint64_t total;              /* bytes the device has */
     uint64_t used;               /* sync blocks, created physical memory, arrays, and what pools reserve */
+    uint64_t graph_cached;       /* part of `used`: what graphs gave back and cuDeviceGraphMemTrim has not */
     struct sim_context *primary; /* exists from the first retain on; the handle stays the same after a reset */
     unsigned primary_refs;
     unsigned primary_flags;
@@ -36,5 +37,8 @@ bool sim_host_location(const CUmemLocation *);
 /* Takes bytes from the device's account; false when it has not that many. */
 bool sim_device_charge(struct sim_device *, uint64_t bytes);
 void sim_device_refund(struct sim_device *, uint64_t bytes);
+/* The same for graph memory, which stays the device's until it is trimmed or something else needs it. */
+bool sim_device_charge_graph(struct sim_device *, uint64_t bytes);
+void sim_device_trim_graphs(struct sim_device *);
 
 #endif

@@ -118,6 +118,34 @@ bool sim_node_depend(struct sim_graph_node *n, struct sim_graph_node *on)
     return true;
 }
 
+bool sim_node_independ(struct sim_graph_node *n, struct sim_graph_node *on)
+{
+    for (size_t i = 0; i < n->dep_count; i++)
+        if (n->deps[i] == on) {
+            n->deps[i] = n->deps[--n->dep_count];
+            sim_object_unref(&on->object);
+            return true;
+        }
+    return false;
+}
+
+/* The graph has memory of its own, or frees another's. */
+static void note_memory(struct sim_graph *g, CUgraphNodeType type, const struct sim_work *w)
+{
+    struct sim_block *b = w ? w->owned : NULL;
+    if (!b) return;
+    g->has_memory = true;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) b->made_in = g->object.id;
+    else if (b->made_in == g->object.id) b->freed_inside = true;
+    else b->freed_outside = true;
+}
+
+CUresult sim_graph_memory_check_free(const struct sim_graph *g, const struct sim_block *b)
+{
+    bool own = b->made_in == g->object.id;
+    return b->freed_inside || (own && b->freed_outside) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 struct sim_graph_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type, struct sim_work *work,
                                      struct sim_graph_node *const *deps, size_t count)
 {
@@ -133,6 +161,7 @@ struct sim_graph_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type, 
     if (work) n->works.items[n->works.count++] = work;
     n->type = type;
     n->graph = g;
+    note_memory(g, type, work);
     *g->tail = n;
     g->tail = &n->next;
     g->count++;
@@ -293,6 +322,9 @@ CUresult sim_graph_capture_alloc(struct sim_stream *s, struct sim_device *d, uin
 
 CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum sim_fn fn)
 {
+    CUresult allowed = s->capture     ? sim_graph_memory_check_free(sim_capture_graph(s), b)
+                       : b->freed_inside ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (allowed != CUDA_SUCCESS) return allowed;
     struct sim_work *w = sim_graph_memory_free_work(b, fn);
     if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!s->capture) {
@@ -306,7 +338,7 @@ CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum si
 
 CUresult sim_graph_free_now(struct sim_block *b, enum sim_fn fn)
 {
-    if (b->state != SIM_LIVE) return CUDA_ERROR_INVALID_VALUE;
+    if (b->state != SIM_LIVE || b->freed_inside) return CUDA_ERROR_INVALID_VALUE;
     sim_order_released(b);
     b->state = SIM_GONE_BLOCK;
     b->promised = false;

@@ -120,7 +120,8 @@ static CUresult add_child(const struct spot *at, CUgraph child)
     struct sim_templates works = { 0 };
     sim_lock();
     struct sim_graph *c = sim_object_find(child, SIM_GRAPH);
-    CUresult result = c ? sim_graph_flatten(c, &works) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !c ? CUDA_ERROR_INVALID_VALUE : c->has_memory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) result = sim_graph_flatten(c, &works);
     result = add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, result);
     if (result == CUDA_SUCCESS) get_node(*at->node)->works = works;
     else sim_templates_clear(&works);
@@ -148,7 +149,8 @@ static CUresult add_free(const struct spot *at, CUdeviceptr dptr)
 {
     sim_lock();
     struct sim_block *b = sim_block_at(dptr);
-    CUresult result = b && b->kind == SIM_BLOCK_GRAPH ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    struct sim_graph *g = sim_object_find(at->graph, SIM_GRAPH);
+    CUresult result = b && b->kind == SIM_BLOCK_GRAPH && g ? sim_graph_memory_check_free(g, b) : CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = result == CUDA_SUCCESS ? sim_graph_memory_free_work(b, at->fn) : NULL;
     if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
     result = add(at, CU_GRAPH_NODE_TYPE_MEM_FREE, w, result);

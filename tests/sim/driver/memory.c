@@ -23,7 +23,8 @@ CUresult sim_memory_new(struct sim_device *d, struct sim_context *c, enum sim_bl
                         enum sim_fn fn, struct sim_block **ret_block)
 {
     uint64_t span = sim_memory_span(size);
-    if (span < size || !sim_device_charge(d, span)) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool charged = span >= size && (kind == SIM_BLOCK_GRAPH ? sim_device_charge_graph(d, span) : sim_device_charge(d, span));
+    if (!charged) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = sim_arena_take(&d->arena, span);
     struct sim_block *b = address ? sim_block_new(kind, address, span, size, fn) : NULL;
     if (!b) {
@@ -41,10 +42,12 @@ void sim_memory_release(struct sim_block *b, enum sim_fn fn)
 {
     struct sim_device *d = b->device;
     uint64_t address = b->range.start, span = b->range.size;
+    bool cached = b->kind == SIM_BLOCK_GRAPH;
     sim_block_unmap(b, fn);
     sim_block_retire(b);
     sim_arena_give(&d->arena, address, span);
-    sim_device_refund(d, span);
+    if (cached) d->graph_cached += span;
+    else sim_device_refund(d, span);
 }
 
 /* Arrays go with their handles (array.c). */
