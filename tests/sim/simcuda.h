@@ -67,6 +67,8 @@ uint64_t sim_device_used(int ordinal);
 /* Queues work that reads and writes [ptr, ptr + bytes), as a kernel would: it is refused by nobody, and judged when it
  * runs. */
 int sim_launch_touch(sim_stream_t, uint64_t ptr, uint64_t bytes);
+/* The same, and it goes on running: it makes *go 1 when it has begun, and ends when somebody makes it 2. */
+int sim_launch_until(sim_stream_t, uint64_t ptr, uint64_t bytes, int *go);
 /* Work that met freed, unmapped or not yet allocated memory; calls from host functions. */
 uint64_t sim_violations(void);
 uint64_t sim_misuses(void);

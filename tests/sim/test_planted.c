@@ -157,8 +157,9 @@ int main(int argc, char **argv)
     unsigned seeds = many ? (unsigned)atoi(many) : 1000, from = 1, done = 0;
     long seconds = many ? 0 : 60;
     const char *only = NULL;
-    if (!getenv("SIMCUDA_QUIET") && !getenv("PLANTED_LOUD")) { /* read when the driver was loaded */
+    if (!getenv("SIMCUDA_QUIET")) { /* read when the driver was loaded */
         setenv("SIMCUDA_QUIET", "1", 1);
+        setenv("SIMCUDA_DEVICES", "2", 1);
         execv("/proc/self/exe", argv);
     }
     for (int i = 1; i + 1 < argc; i += 2) {

@@ -18,6 +18,8 @@ struct sim_block *sim_block_new(enum sim_block_kind kind, uint64_t start, uint64
     b->range.start = start;
     b->range.size = span;
     b->kind = kind;
+    b->host_sees = kind == SIM_BLOCK_HOST || kind == SIM_BLOCK_REGISTERED || kind == SIM_BLOCK_MANAGED ||
+                   kind == SIM_BLOCK_IPC || kind == SIM_BLOCK_EXTERNAL;
     b->state = SIM_LIVE;
     b->mapped = true;
     b->refs = 1;

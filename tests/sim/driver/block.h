@@ -46,6 +46,7 @@ struct sim_block {
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
     struct sim_point birth;      /* stream-ordered and graph memory: the work that allocates it; else no track */
     struct sim_points uses;      /* the latest of each stream */
+    bool host_sees;              /* the program may look at it without asking the driver */
     bool accused;                /* nothing orders its uses: already a finding */
     bool promised;               /* graph memory: allocated, as far as what was submitted goes */
     void *backing;               /* kind's own: the physical handle of a map */

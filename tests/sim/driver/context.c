@@ -152,66 +152,6 @@ struct sim_context *sim_context_new(struct sim_device *d, struct sim_context *gr
     return c;
 }
 
-struct green_work {
-    struct sim_context *primary;
-    struct sim_deps *deps;
-};
-
-static void add_green(struct sim_object *o, void *arg)
-{
-    struct green_work *w = arg;
-    struct sim_context *c = (struct sim_context *)o;
-    if (c->green_of == w->primary) sim_context_position(c, w->deps);
-}
-
-/* A primary context's activities are those of its green contexts too. */
-void sim_context_position(struct sim_context *c, struct sim_deps *deps)
-{
-    if (c->primary && sim_object_count(SIM_CONTEXT) > 1)
-        sim_object_each(SIM_CONTEXT, add_green, &(struct green_work){ c, deps });
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(deps, s, s->submitted);
-    sim_deps_add_all(deps, &c->orphans);
-    if (sim_deps_passed(&c->orphans)) sim_deps_clear(&c->orphans);
-}
-
-void sim_context_observe(struct sim_context *c)
-{
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_observe_stream(s);
-    sim_order_observe(&c->orphans_known);
-    sim_points_clear(&c->orphans_known);
-}
-
-void sim_context_wait(struct sim_context *c)
-{
-    struct sim_deps deps = { 0 };
-    sim_context_position(c, &deps);
-    sim_context_observe(c);
-    sim_deps_wait(&deps);
-    sim_deps_clear(&deps);
-}
-
-struct device_work {
-    struct sim_device *device;
-    struct sim_deps deps;
-};
-
-static void add_work(struct sim_object *o, void *arg)
-{
-    struct device_work *w = arg;
-    struct sim_context *c = (struct sim_context *)o;
-    if (c->device != w->device) return;
-    sim_context_observe(c);
-    sim_context_position(c, &w->deps);
-}
-
-void sim_context_wait_device(struct sim_device *d)
-{
-    struct device_work w = { .device = d };
-    sim_object_each(SIM_CONTEXT, add_work, &w);
-    sim_deps_wait(&w.deps);
-    sim_deps_clear(&w.deps);
-}
-
 struct green_search {
     struct sim_context *primary, *found;
 };

@@ -53,9 +53,10 @@ unsigned sim_thread_number(void);
 CUresult sim_context_current(struct sim_context **ret_context);
 /* A context by handle, NULL meaning the current one. */
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
-/* Everything submitted to the context so far: as places to wait for; and the program knows that it has run. */
+/* Everything submitted to the context so far, its green contexts' work included: as places to wait for, and with what it is
+ * certain to be behind. */
 void sim_context_position(struct sim_context *, struct sim_deps *);
-void sim_context_observe(struct sim_context *);
+void sim_context_gather(struct sim_context *, struct sim_points *);
 /* A context; green when it has a primary one to belong to. NULL when out of memory. */
 struct sim_context *sim_context_new(struct sim_device *, struct sim_context *green_of);
 /* Whose memory is it that is allocated while this one is current? */

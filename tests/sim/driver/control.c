@@ -14,7 +14,6 @@
 #include "locks.h"
 #include "log.h"
 #include "object.h"
-#include "peer.h"
 #include "schedule.h"
 #include "state.h"
 #include "stream.h"
@@ -180,49 +179,6 @@ uint64_t sim_device_used(int ordinal)
 }
 
 /* --- the oracle ------------------------------------------------------------------------------------------------ */
-
-static void run_touch(struct sim_work *w)
-{
-    /* a byte at each end: enough for a page that is not there, and for a sanitizer's eye */
-    volatile uint8_t *p = (volatile uint8_t *)(uintptr_t)w->u.fill.dst;
-    p[0] = p[0];
-    p[w->u.fill.width - 1] = p[w->u.fill.width - 1];
-}
-
-static void judge_reach(const struct sim_stream *s, struct sim_work *w)
-{
-    for (unsigned i = 0; i < w->touch_count && s->context; i++)
-        if (!sim_peer_reaches(s->context, w->touches[i])) {
-            sim_find_call(SIM_FINDING_no_peer_access, w->touches[i], w->touches[i]->range.start);
-            w->harmed = true;
-        }
-}
-
-int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
-{
-    struct sim_stream *s;
-    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-    sim_thread.call = SIM_FN_cuLaunchKernel;
-    sim_schedule_breathe();
-    sim_lock();
-    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
-    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(SIM_FN_cuLaunchKernel) : NULL;
-    if (w) {
-        if (sim_work_touch(w, ptr, bytes) != CUDA_SUCCESS || !w->touch_count) {
-            sim_find_call(SIM_FINDING_unallocated, NULL, ptr);
-        } else {
-            w->run = run_touch;
-            w->u.fill.dst = ptr;
-            w->u.fill.width = bytes;
-            judge_reach(s, w);
-        }
-        result = sim_stream_submit(s, w);
-    } else if (result == CUDA_SUCCESS) {
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    sim_unlock();
-    return (int)result;
-}
 
 uint64_t sim_violations(void)
 {

@@ -150,8 +150,7 @@ CUresult sim_event_record_context(struct sim_context *c, CUevent h)
     sim_deps_clear(&e->recorded);
     sim_context_position(c, &e->recorded);
     sim_points_clear(&e->known);
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_order_gather(&e->known, s);
-    sim_points_join(&e->known, &c->orphans_known);
+    sim_context_gather(c, &e->known);
     e->record++;
     e->time = now();
     return CUDA_SUCCESS;

@@ -164,6 +164,7 @@ static CUresult block_new(struct sim_pool *p, struct sim_stream *s, uint64_t siz
     if (!b) return CUDA_ERROR_OUT_OF_MEMORY;
     b->device = p->device;
     b->pool = p;
+    b->host_sees = p->host;
     b->state = SIM_UNBORN;
     sim_object_ref(&p->object);
     *ret_block = b;

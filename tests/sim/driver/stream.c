@@ -62,10 +62,7 @@ bool sim_stream_may_run(const struct sim_stream *s)
 static bool shows_to_host(const struct sim_work *w)
 {
     for (unsigned i = 0; w->run && i < w->touch_count; i++)
-        switch (w->touches[i]->kind) {
-        case SIM_BLOCK_HOST: case SIM_BLOCK_REGISTERED: case SIM_BLOCK_MANAGED: case SIM_BLOCK_IPC: return true;
-        default: break;
-        }
+        if (w->touches[i]->host_sees) return true;
     return false;
 }
 

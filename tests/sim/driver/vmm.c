@@ -232,6 +232,7 @@ static CUresult map(uint64_t ptr, uint64_t size, struct physical *p, enum sim_fn
     if (!b) return CUDA_ERROR_OUT_OF_MEMORY;
     b->device = p->device;
     b->backing = p;
+    b->host_sees = p->host;
     sim_object_ref(&p->object);
     return CUDA_SUCCESS;
 }

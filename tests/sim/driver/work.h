@@ -62,6 +62,7 @@ struct sim_work {
         struct { CUhostFn call; void *arg; } host;
         struct { CUstreamCallback call; CUstream stream; void *arg; } callback;
         struct { struct sim_event *event; uint64_t record, page_record; } mark; /* page_record: event_share.h, 0: none */
+        struct { uint64_t address, bytes; int *go; } kernel;
         struct sim_block *block;
         struct { uint64_t address; uint64_t value; unsigned bytes, condition; } value;
     } u;

@@ -1,6 +1,9 @@
 /* Plants about memory that is gone, not there yet, or somebody else's. */
 #include "plant.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 /* --- graphs that outlive their memory ------------------------------------------------------------------------------ */
 
 struct replay {
@@ -203,6 +206,63 @@ static void unmap_under_work(bool fault)
     must(cuStreamDestroy(s));
 }
 
+/* --- work that is running ---------------------------------------------------------------------------------------------- */
+
+static void *end_kernel(void *go)
+{
+    while (!sim_findings("free-while-running")) usleep(50);
+    __atomic_store_n((int *)go, 2, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* With real threads: nothing runs beside the program under a seed. The free waits for the kernel once it is found, so somebody
+ * else must end it. */
+static void freed_under_a_running_kernel(bool fault)
+{
+    CUdeviceptr p;
+    pthread_t helper;
+    int go = 0;
+    sim_seed(0);
+    CUstream s = plant_stream();
+    must(cuMemAlloc(&p, PLANT_BYTES));
+    must(sim_launch_until(s, p, PLANT_BYTES, &go));
+    while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE)) usleep(50);
+    if (fault) {
+        if (pthread_create(&helper, NULL, end_kernel, &go) != 0) plant_must(CUDA_ERROR_UNKNOWN, "a thread", __FILE__, __LINE__);
+        sim_set_free_waits(0);
+        must(cuMemFree(p));
+        sim_set_free_waits(1);
+        pthread_join(helper, NULL);
+    } else {
+        __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
+        must(cuMemFree(p)); /* which waits */
+    }
+    must(cuStreamSynchronize(s));
+    must(cuStreamDestroy(s));
+}
+
+/* --- two devices ---------------------------------------------------------------------------------------------------------- */
+
+static void other_devices_memory(bool fault)
+{
+    CUcontext first, second;
+    CUdeviceptr p;
+    CUstream s = plant_stream();
+    must(cuCtxGetCurrent(&first));
+    must(cuDevicePrimaryCtxRetain(&second, 1));
+    must(cuCtxSetCurrent(second));
+    must(cuMemAlloc(&p, PLANT_BYTES));
+    must(cuCtxSetCurrent(first));
+    if (!fault) must(cuCtxEnablePeerAccess(second, 0));
+    must(sim_launch_touch(s, p, PLANT_BYTES));
+    must(cuStreamSynchronize(s));
+    must(cuStreamDestroy(s));
+    must(cuCtxSetCurrent(second));
+    must(cuMemFree(p));
+    must(cuCtxSetCurrent(first));
+    must(cuDevicePrimaryCtxReset(1));
+}
+
 const struct plant memory_plants[] = {
     { "graph on freed memory", "use-after-free", launch_on_freed_memory },
     { "graph on somebody else's memory", "use-after-reuse", launch_on_somebody_elses_memory },
@@ -214,5 +274,7 @@ const struct plant memory_plants[] = {
     { "map without access", "no-access", map_without_access },
     { "access taken away", "no-access", access_taken_away },
     { "unmap under work", "unordered-free", unmap_under_work },
+    { "freed under a running kernel", "free-while-running", freed_under_a_running_kernel },
+    { "other device's memory", "no-peer-access", other_devices_memory },
     { 0 },
 };
