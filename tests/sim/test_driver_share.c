@@ -3,6 +3,7 @@
 #include "driver_fixture.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,19 +259,16 @@ static void only_a_pool_made_for_it_is_exported(void **state)
     assert_ok(cuMemFreeAsync(p, s));
 }
 
-static void an_event_of_one_process_orders_the_stream_of_another(void **state)
+static void share_an_event(bool recorded_first)
 {
-    (void)state;
     struct message m = { .pid = getpid() };
     CUstream s = new_stream();
-    CUevent e, private;
-    assert_ok(cuEventCreate(&private, CU_EVENT_DISABLE_TIMING));
-    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&m.event, private));
-    assert_ok(cuEventDestroy(private));
+    CUevent e;
     assert_ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
-    assert_ok(cuIpcGetEventHandle(&m.event, e));
     sim_hold(s);
-    assert_ok(cuEventRecord(e, s));
+    if (recorded_first) assert_ok(cuEventRecord(e, s));
+    assert_ok(cuIpcGetEventHandle(&m.event, e));
+    if (!recorded_first) assert_ok(cuEventRecord(e, s));
     struct other o = start("waits_for_an_event");
     tell(o.fd, &m);
     receive(o.fd);
@@ -279,6 +277,28 @@ static void an_event_of_one_process_orders_the_stream_of_another(void **state)
     assert_ends_well(o);
     assert_ok(cuEventSynchronize(e)); /* the other's record, this time */
     assert_ok(cuEventDestroy(e));
+}
+
+static void an_event_of_one_process_orders_the_stream_of_another(void **state)
+{
+    (void)state;
+    share_an_event(false);
+}
+
+static void what_was_recorded_before_the_event_was_exported_counts(void **state)
+{
+    (void)state;
+    share_an_event(true);
+}
+
+static void only_an_event_made_for_it_is_exported(void **state)
+{
+    (void)state;
+    CUipcEventHandle handle;
+    CUevent private;
+    assert_ok(cuEventCreate(&private, CU_EVENT_DISABLE_TIMING));
+    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&handle, private));
+    assert_ok(cuEventDestroy(private));
 }
 
 int main(int argc, char **argv)
@@ -290,6 +310,8 @@ int main(int argc, char **argv)
         on_device(pools_are_shared_by_descriptor_and_pointer),
         on_device(only_a_pool_made_for_it_is_exported),
         on_device(an_event_of_one_process_orders_the_stream_of_another),
+        on_device(what_was_recorded_before_the_event_was_exported_counts),
+        on_device(only_an_event_made_for_it_is_exported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

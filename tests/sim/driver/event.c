@@ -63,8 +63,10 @@ CUresult cuEventCreate(CUevent *ph, unsigned int flags)
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) {
         struct sim_event *e = sim_event_new(c, flags);
-        if (e) *ph = (CUevent)e;
+        bool whole = e && (!(flags & CU_EVENT_INTERPROCESS) || (e->page = sim_event_page_new()));
+        if (whole) *ph = (CUevent)e;
         else result = CUDA_ERROR_OUT_OF_MEMORY;
+        if (e && !whole) sim_object_close(&e->object);
     }
     sim_unlock();
     return result;

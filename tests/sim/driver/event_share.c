@@ -43,7 +43,7 @@ static struct sim_event_page *page_open(int fd)
     return p;
 }
 
-static struct sim_event_page *page_new(void)
+struct sim_event_page *sim_event_page_new(void)
 {
     int fd = memfd_create("simcuda-event", MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, sizeof(struct shared)) != 0) {
@@ -101,7 +101,6 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
     struct sim_event *e = sim_object_find(event, SIM_EVENT);
     CUresult result = e && (e->flags & CU_EVENT_INTERPROCESS) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS && e->is_import) result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS && !e->page && !(e->page = page_new())) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         struct handle h = { .pid = getpid(), .fd = e->page->fd };
         memcpy(h.magic, magic, sizeof magic);

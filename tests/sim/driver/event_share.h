@@ -7,6 +7,9 @@
 
 struct sim_event_page;
 
+/* From the event's making on: what was recorded before it was exported counts too. NULL when out of memory. */
+struct sim_event_page *sim_event_page_new(void);
+
 /* The number of a record that begins now. */
 uint64_t sim_event_page_record(struct sim_event_page *);
 /* That record has happened. */
