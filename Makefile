@@ -216,9 +216,13 @@ $(BUILD)/apps/two-runtimes: tests/apps/two-runtimes.c $(BUILD)/apps/libtwelve.so
 	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -Wl,--no-warnings # two runtimes: the point of it
 # Samples: ordinary programs that check their own results.
 SAMPLES := $(patsubst tests/apps/samples/%.c,$(BUILD)/apps/samples/%,$(filter-out %/exchange.c,$(wildcard tests/apps/samples/*.c)))
+# The same as nvcc links by default, with a runtime that nobody sees.
+SAMPLES += $(patsubst tests/apps/samples/%.c,$(BUILD)/apps/samples/static/%,$(filter-out %/exchange.c %/double-runtime.c,$(wildcard tests/apps/samples/*.c)))
 sample_link = @mkdir -p $(@D) && $(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -isystem $(CUDA_INCLUDE) -Wl,--as-needed -o $@ $< $(filter-out %.c %.h,$^)
 $(BUILD)/apps/samples/%: tests/apps/samples/%.c tests/apps/samples/check.h $(BUILD)/sim/libcudart.so.13 $(SIM_DRIVER)
 	$(sample_link) -lpthread
+$(BUILD)/apps/samples/static/%: tests/apps/samples/%.c tests/apps/samples/check.h $(BUILD)/sim/libcudart_static.a $(SIM_DRIVER)
+	$(sample_link) -ldl -lpthread
 $(BUILD)/apps/samples/double-runtime: tests/apps/samples/double-runtime.c $(BUILD)/apps/samples/libexchange.so $(BUILD)/sim/libcudart_static.a
 	$(sample_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -ldl -lpthread
 $(BUILD)/apps/samples/libexchange.so: tests/apps/samples/exchange.c $(BUILD)/sim/libcudart.so.12

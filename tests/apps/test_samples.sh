@@ -21,7 +21,7 @@ seeds="1 2 3 4 5"
 
 says_not() { ! says "$1"; }
 
-proves "there_are_samples" '[ "$(echo $names | wc -w)" -ge 12 ]'
+proves "there_are_samples" '[ "$(echo $names | wc -w)" -ge 12 ]' '[ -x "$samples/static/overlap" ]'
 for sample in $names; do
     native "$samples/$sample"
     keep_native
@@ -52,6 +52,12 @@ for sample in $names; do
     *) proves "${sample}_frees_nothing_twice_or_late_with_deferred_frees" 'says_not "[double-free]"' 'says_not "[bad-free]"' \
         'says_not "[free-after-context]"' ;;
     esac
+    if [ -x "$samples/static/$sample" ]; then # the program exports no name of CUDA's: hooks of the driver see it all
+        native "$samples/static/$sample"
+        proves "${sample}_is_the_same_with_a_hidden_runtime" same_output same_status same_errors
+        shimmed "$samples/static/$sample"
+        proves "${sample}_is_the_same_with_a_hidden_runtime_under_the_shim" same_output same_status same_errors
+    fi
     for driver in 12.4 99.0; do
         case " $not_on_12_4 " in *" $sample "*) [ $driver = 12.4 ] && continue ;; esac
         shimmed LD_LIBRARY_PATH="$here/sim/$driver:$LD_LIBRARY_PATH" "$samples/$sample"
