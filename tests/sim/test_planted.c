@@ -27,10 +27,10 @@ static uint64_t random_state;
 
 /* --- for the plants ------------------------------------------------------------------------------------------------ */
 
-void plant_must(CUresult result, const char *call, const char *file, int line)
+void plant_must(int result, const char *call, const char *file, int line)
 {
     if (result == CUDA_SUCCESS) return;
-    fprintf(stderr, "%s:%d: %s: %d\n", file, line, call, (int)result);
+    fprintf(stderr, "%s:%d: %s: %d\n", file, line, call, result);
     exit(2);
 }
 

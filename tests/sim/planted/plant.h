@@ -19,8 +19,8 @@ struct plant {
 extern const struct plant order_plants[], memory_plants[], misuse_plants[], random_plants[]; /* end with an empty row */
 
 /* A call that must succeed, in the fault as in the twin; ends the runner if it does not. */
-#define must(call) plant_must((call), #call, __FILE__, __LINE__)
-void plant_must(CUresult, const char *call, const char *file, int line);
+#define must(call) plant_must((int)(call), #call, __FILE__, __LINE__)
+void plant_must(int result, const char *call, const char *file, int line);
 
 /* The program varies with the seed as the schedule does. */
 unsigned plant_random(unsigned below);
