@@ -139,7 +139,8 @@ $(BUILD)/tests/sim/planted/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/sim/planted/%.o: tests/sim/planted/%.c
 	$(COMPILE)
 $(SIM_PLANTED): tests/sim/test_planted.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/planted/*.c)) $(SIM_DRIVER)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $^ '-Wl,-rpath,$$ORIGIN/../../sim' -lpthread
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $(filter %.c %.o,$^) $(SIM_DRIVER) \
+	  '-Wl,-rpath,$$ORIGIN/../../sim' -lpthread
 
 # How fast it is: figures for people, instructions for the test.
 SIM_BENCH := $(BUILD)/tests/sim/bench
