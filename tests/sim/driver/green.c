@@ -70,7 +70,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, CUdevResource *resou
         multiprocessors += resources[i].sm.smCount;
     }
     if (!multiprocessors || multiprocessors > WHOLE_DEVICE) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    *desc = (CUdevResourceDesc)(uintptr_t)(DESCRIPTOR << 24 | resources[0]._internal_padding[0] << 16 | multiprocessors);
+    *desc = (CUdevResourceDesc)((uintptr_t)DESCRIPTOR << 24 | (uintptr_t)resources[0]._internal_padding[0] << 16 | multiprocessors);
     return CUDA_SUCCESS;
 }
 
