@@ -46,10 +46,16 @@ static void check_graphs(const struct sim_block *b)
     else if (s.in_graph) sim_find_call(SIM_FINDING_free_in_graph, b, 0);
 }
 
+/* Programs of the runtime free the memory of one device while another is current: that is their way. */
+static bool is_another(const struct sim_context *current, const struct sim_context *owner)
+{
+    return current != owner && !(current->primary && owner->primary);
+}
+
 void sim_free_check(const struct sim_block *b)
 {
     struct sim_context *current;
-    if (b->context && sim_context_current(&current) == CUDA_SUCCESS && current != b->context)
+    if (b->context && sim_context_current(&current) == CUDA_SUCCESS && is_another(current, b->context))
         sim_find_call(SIM_FINDING_wrong_context, b, 0);
     check_graphs(b);
 }
