@@ -148,7 +148,7 @@ static void *runner(void *unused)
         struct timespec until = deadline();
         while (!errand && pthread_cond_timedwait(&errand_given, sim_state_mutex(), &until) == 0) ;
         if (errand) {
-            run_here(errand);
+            if (sim_stream_may_run(errand)) run_here(errand); /* it may have been held, or given a worker, since */
             sim_object_unref(&errand->object);
             errand = NULL;
             sim_progress();
