@@ -240,6 +240,50 @@ static void memory_nodes_tell_their_memory(void **state)
     assert_ok(cuGraphDestroy(g));
 }
 
+static void a_launch_records_and_waits_for_events_outside(void **state)
+{
+    (void)state;
+    CUstream s = new_stream(), other = new_stream();
+    CUgraph g = new_graph();
+    CUgraphNode wait, record;
+    CUevent in, out, seen = NULL;
+    CUdeviceptr p;
+    assert_ok(cuEventCreate(&in, CU_EVENT_DISABLE_TIMING));
+    assert_ok(cuEventCreate(&out, CU_EVENT_DISABLE_TIMING));
+    assert_ok(cuGraphAddEventWaitNode(&wait, g, NULL, 0, in));
+    assert_ok(cuGraphAddEventRecordNode(&record, g, &wait, 1, out));
+    assert_ok(cuGraphEventRecordNodeGetEvent(record, &seen));
+    assert_ptr_equal(seen, out);
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphEventRecordNodeGetEvent(wait, &seen));
+    CUgraphExec x = new_exec(g, 0);
+    sim_hold(other);
+    assert_ok(cuEventRecord(in, other));
+    assert_ok(cuGraphLaunch(x, s));
+    assert_cu(CUDA_ERROR_NOT_READY, cuEventQuery(out)); /* it stands behind the event outside */
+    sim_release(other);
+    assert_ok(cuEventSynchronize(out));
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuGraphDestroy(g));
+
+    /* captured, with the external flag: what another stream does after the wait is ordered */
+    assert_ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_ok(cuEventRecordWithFlags(out, s, CU_EVENT_RECORD_EXTERNAL));
+    assert_ok(cuStreamEndCapture(s, &g));
+    x = new_exec(g, 0);
+    assert_ok(cuMemAllocAsync(&p, BYTES, s));
+    assert_ok(cuGraphLaunch(x, s));
+    assert_ok(cuStreamWaitEvent(other, out, 0));
+    assert_int_equal(sim_launch_touch(other, p, BYTES), CUDA_SUCCESS);
+    assert_ok(cuMemFreeAsync(p, other));
+    assert_ok(cuStreamSynchronize(other));
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuEventDestroy(out));
+    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuGraphLaunch(x, s));
+    assert_ok(cuEventDestroy(in));
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuGraphDestroy(g));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +295,7 @@ int main(void)
         on_device(edges_are_told_by_graph_and_by_node),
         on_device(a_clone_is_a_graph_of_its_own),
         on_device(memory_nodes_tell_their_memory),
+        on_device(a_launch_records_and_waits_for_events_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,12 +191,18 @@ void sim_capture_event_forget(struct sim_event *e)
     e->capture = NULL;
 }
 
+/* An event outside: recorded, or waited for, by each launch. */
+static CUresult event_node(struct sim_stream *s, const struct sim_event *e, CUgraphNodeType type)
+{
+    struct sim_work *w = sim_event_node_work(e, type, SIM_FN_cuEventRecordWithFlags);
+    return w ? sim_capture_add(s, w) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult sim_capture_record(struct sim_stream *s, struct sim_event *e, bool external)
 {
     struct sim_capture *c = s->capture;
     if (c->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (external) /* a node without effect on the event: what waits for it outside is not simulated */
-        return sim_capture_node(s, CU_GRAPH_NODE_TYPE_EVENT_RECORD, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (external) return event_node(s, e, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     struct sim_graph_node **nodes = malloc((s->capture_tail_count + 1) * sizeof(struct sim_graph_node *));
     if (!nodes) return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < s->capture_tail_count; i++) {
@@ -249,8 +255,7 @@ CUresult sim_capture_wait(struct sim_stream *s, struct sim_event *e, bool extern
 {
     if (!s->capture) return join_by_event(s, e);
     if (s->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (external)
-        return sim_capture_node(s, CU_GRAPH_NODE_TYPE_WAIT_EVENT, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (external) return event_node(s, e, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
     if (!e->capture) {
         if (!e->record) return CUDA_SUCCESS; /* never recorded: nothing to wait for */
         invalidate(s->capture);

@@ -207,6 +207,28 @@ static CUresult wait_remote(struct sim_stream *s, struct sim_event *e, enum sim_
     return CUDA_SUCCESS;
 }
 
+CUresult sim_event_wait(struct sim_event *e, struct sim_stream *s, enum sim_fn fn)
+{
+    return sim_event_is_remote(e) ? wait_remote(s, e, fn) : wait_in_stream(s, e, fn);
+}
+
+struct sim_work *sim_event_node_work(const struct sim_event *e, CUgraphNodeType type, enum sim_fn fn)
+{
+    struct sim_work *w = sim_work_new(fn);
+    if (!w) return NULL;
+    w->type = type;
+    w->u.mark.event = (struct sim_event *)(uintptr_t)e;
+    w->u.mark.record = e->object.id; /* an address may be used again, an id never */
+    return w;
+}
+
+CUresult sim_event_launch(const struct sim_work *node, struct sim_stream *s, enum sim_fn fn)
+{
+    struct sim_event *e = sim_object_find(node->u.mark.event, SIM_EVENT);
+    if (!e || e->object.id != node->u.mark.record || e->context != s->context) return CUDA_ERROR_INVALID_HANDLE;
+    return node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? sim_event_record(e, s, fn) : sim_event_wait(e, s, fn);
+}
+
 static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim_default dflt, enum sim_fn fn)
 {
     struct sim_stream *s;
@@ -217,8 +239,7 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
     if (result == CUDA_SUCCESS && !e) result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) {
         if (s->capture || e->capture) result = sim_capture_wait(s, e, (flags & CU_EVENT_WAIT_EXTERNAL) != 0);
-        else if (sim_event_is_remote(e)) result = wait_remote(s, e, fn);
-        else result = wait_in_stream(s, e, fn);
+        else result = sim_event_wait(e, s, fn);
     }
     sim_unlock();
     return result;

@@ -31,6 +31,12 @@ struct sim_event *sim_event_new(struct sim_context *, unsigned flags);
 
 /* Records outside any capture. */
 CUresult sim_event_record(struct sim_event *, struct sim_stream *, enum sim_fn);
+/* The stream waits for what the event stands for. */
+CUresult sim_event_wait(struct sim_event *, struct sim_stream *, enum sim_fn);
+/* What a graph node does with an event when it is launched in a stream: a record, or a wait. The node's work only names the
+ * event, which must still be there then. NULL when out of memory. */
+struct sim_work *sim_event_node_work(const struct sim_event *, CUgraphNodeType, enum sim_fn);
+CUresult sim_event_launch(const struct sim_work *, struct sim_stream *, enum sim_fn);
 /* A whole context: records all that is in it; makes all that comes wait. */
 CUresult sim_event_record_context(struct sim_context *, CUevent);
 CUresult sim_event_wait_context(struct sim_context *, CUevent, enum sim_fn);

@@ -2,6 +2,7 @@
 
 #include "block.h"
 #include "capture.h"
+#include "event.h"
 #include "finding.h"
 #include "memory.h"
 #include "state.h"
@@ -284,12 +285,21 @@ static CUresult capture_launch(struct sim_exec *x, struct sim_stream *s)
     return n ? sim_templates_append(&n->works, &x->works) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+static bool is_event_node(const struct sim_work *w)
+{
+    return w->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || w->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+}
+
 CUresult sim_exec_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
 {
     if (s->capture) return capture_launch(x, s);
     CUresult result = sim_capture_check_implicit(s);
     if (result == CUDA_SUCCESS) result = settle_earlier_launch(x, s, fn);
     for (size_t i = 0; i < x->works.count && result == CUDA_SUCCESS; i++) {
+        if (is_event_node(x->works.items[i])) {
+            result = sim_event_launch(x->works.items[i], s, fn);
+            continue;
+        }
         struct sim_work *w = sim_work_clone(x->works.items[i]);
         if (!w) {
             result = CUDA_ERROR_OUT_OF_MEMORY;

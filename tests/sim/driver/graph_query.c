@@ -198,6 +198,31 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* --- event nodes ----------------------------------------------------------------------------------------------------------- */
+
+static CUresult event_of(CUgraphNode node, CUgraphNodeType type, CUevent *ret_event)
+{
+    if (!ret_event) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_graph_node *n = get_node(node);
+    bool fits = n && n->type == type && n->works.count;
+    if (fits) *ret_event = (CUevent)n->works.items[0]->u.mark.event;
+    sim_unlock();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *event)
+{
+    SIM_ENTER(cuGraphEventRecordNodeGetEvent);
+    return event_of(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event)
+{
+    SIM_ENTER(cuGraphEventWaitNodeGetEvent);
+    return event_of(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
 /* --- memory nodes ------------------------------------------------------------------------------------------------------ */
 
 static struct sim_block *block_of(CUgraphNode node, CUgraphNodeType type)
