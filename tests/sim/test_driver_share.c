@@ -136,7 +136,45 @@ static int waits_for_an_event(void)
     return 0;
 }
 
+enum { PHYSICAL = 2 << 20 };
+
+static CUdeviceptr map_physical(CUmemGenericAllocationHandle handle)
+{
+    CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUdeviceptr p = 0;
+    if (cuMemAddressReserve(&p, PHYSICAL, 0, 0, 0) || cuMemMap(p, PHYSICAL, 0, handle, 0) ||
+        cuMemSetAccess(p, PHYSICAL, &access, 1))
+        return 0;
+    return p;
+}
+
+static int imports_physical_memory(void)
+{
+    struct message m = receive(PIPE);
+    CUmemAllocationProp prop;
+    CUmemGenericAllocationHandle handle;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", m.pid, m.fd);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0);
+    CHECK(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS);
+    close(fd);
+    CHECK(cuMemGetAllocationPropertiesFromHandle(&prop, handle) == CUDA_SUCCESS);
+    CHECK(prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE && prop.location.id == 0);
+    CUdeviceptr p = map_physical(handle);
+    CHECK(p);
+    CHECK(cuMemRelease(handle) == CUDA_SUCCESS); /* the map holds it */
+    CHECK(sim_device_used(0) == 0);              /* and the owner pays */
+    CHECK(is_filled(p, 7));
+    CHECK(cuMemsetD8(p, 8, BYTES) == CUDA_SUCCESS);
+    CHECK(cuMemUnmap(p, PHYSICAL) == CUDA_SUCCESS);
+    CHECK(cuMemAddressFree(p, PHYSICAL) == CUDA_SUCCESS);
+    tell(PIPE, &m);
+    return 0;
+}
+
 static const struct { const char *name; int (*play)(void); } roles[] = {
+    { "imports_physical_memory", imports_physical_memory },
     { "opens_memory", opens_memory },
     { "imports_a_pool", imports_a_pool },
     { "waits_for_an_event", waits_for_an_event },
@@ -301,6 +339,35 @@ static void only_an_event_made_for_it_is_exported(void **state)
     assert_ok(cuEventDestroy(private));
 }
 
+static void physical_memory_is_shared_by_descriptor(void **state)
+{
+    (void)state;
+    uint64_t used = sim_device_used(0);
+    struct message m = { .pid = getpid() };
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+    CUmemGenericAllocationHandle handle;
+    assert_ok(cuMemCreate(&handle, PHYSICAL, &prop, 0));
+    assert_cu(CUDA_ERROR_NOT_SUPPORTED,
+              cuMemExportToShareableHandle(&m.fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)); /* not asked for */
+    assert_ok(cuMemRelease(handle));
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    assert_ok(cuMemCreate(&handle, PHYSICAL, &prop, 0));
+    assert_ok(cuMemExportToShareableHandle(&m.fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CUdeviceptr p = map_physical(handle);
+    assert_true(p);
+    assert_ok(cuMemsetD8(p, 7, BYTES));
+    struct other o = start("imports_physical_memory");
+    tell(o.fd, &m);
+    receive(o.fd);
+    assert_ends_well(o);
+    close(m.fd);
+    assert_true(is_filled(p, 8));
+    assert_ok(cuMemUnmap(p, PHYSICAL));
+    assert_ok(cuMemRelease(handle));
+    assert_ok(cuMemAddressFree(p, PHYSICAL));
+    assert_int_equal(sim_device_used(0), used);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2) return play(argv[1]);
@@ -309,6 +376,7 @@ int main(int argc, char **argv)
         on_device(an_address_allocated_again_has_another_handle),
         on_device(pools_are_shared_by_descriptor_and_pointer),
         on_device(only_a_pool_made_for_it_is_exported),
+        on_device(physical_memory_is_shared_by_descriptor),
         on_device(an_event_of_one_process_orders_the_stream_of_another),
         on_device(what_was_recorded_before_the_event_was_exported_counts),
         on_device(only_an_event_made_for_it_is_exported),
