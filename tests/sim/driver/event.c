@@ -201,6 +201,7 @@ static CUresult wait_remote(struct sim_stream *s, struct sim_event *e, enum sim_
     w->u.mark.event = e;
     w->u.mark.page_record = sim_event_page_latest(e->page);
     w->run = run_remote_wait;
+    w->calls_host = true; /* under a seed it must not hold up the program, for which the other process may wait */
     w->finish = finish_remote_wait;
     sim_object_ref(&e->object);
     sim_stream_queue(s, w);
