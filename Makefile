@@ -136,6 +136,32 @@ $(SIM_CU_TESTS): $(BUILD)/tests/sim/%: tests/sim/%.c $(SIM_DRIVER) | $(SIM_DRIVE
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(SIM_DRIVER) \
 	  '-Wl,-rpath,$$ORIGIN/../../sim' -lcmocka -ldl -lpthread
 
+# What asks a real device; here it asks the simulated one. Linked by name only: the driver is the machine's.
+FACTS := $(BUILD)/tests/gpu/facts/facts
+$(FACTS): $(wildcard tests/gpu/facts/*.c) tests/gpu/facts/facts.h $(SIM_DRIVER)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -Wl,-z,lazy -o $@ $(filter %.c,$^) $(SIM_DRIVER) -ldl -lpthread
+tests/sim/test_facts.sh tests/gpu/test_facts.sh: $(FACTS)
+
+# Programs with planted faults, and their correct twins, over many seeds.
+SIM_PLANTED := $(BUILD)/tests/sim/test_planted
+$(BUILD)/tests/sim/planted/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/sim/planted/%.o: tests/sim/planted/%.c
+	$(COMPILE)
+$(SIM_PLANTED): tests/sim/test_planted.c $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/planted/*.c)) $(SIM_DRIVER)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $(filter %.c %.o,$^) $(SIM_DRIVER) \
+	  '-Wl,-rpath,$$ORIGIN/../../sim' -lpthread
+
+# How fast it is: figures for people, instructions for the test.
+SIM_BENCH := $(BUILD)/tests/sim/bench
+$(SIM_BENCH): tests/sim/bench.c $(SIM_DRIVER)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $< $(SIM_DRIVER) '-Wl,-rpath,$$ORIGIN/../../sim'
+tests/sim/test_speed.sh: $(SIM_BENCH)
+.PHONY: bench-sim
+bench-sim: $(SIM_BENCH) ## print how fast the simulated driver allocates
+	$(SIM_BENCH)
+
 # The runtime is compiled three times: as CUDA 13's and 12's shared library, and hidden for the static one. What takes a
 # stream (per_stream/) is in each of them twice: plain, and with the per-thread default stream.
 SIM_RT_C := $(wildcard tests/sim/runtime/*.c tests/sim/runtime/per_stream/*.c)
@@ -199,6 +225,19 @@ $(BUILD)/apps/libtwelve.so: tests/apps/twelve.c $(BUILD)/sim/libcudart.so.12
 	$(app_link) -shared -fPIC
 $(BUILD)/apps/two-runtimes: tests/apps/two-runtimes.c $(BUILD)/apps/libtwelve.so $(BUILD)/sim/libcudart.so.13
 	$(app_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -Wl,--no-warnings # two runtimes: the point of it
+# Samples: ordinary programs that check their own results.
+SAMPLES := $(patsubst tests/apps/samples/%.c,$(BUILD)/apps/samples/%,$(filter-out %/exchange.c,$(wildcard tests/apps/samples/*.c)))
+# The same as nvcc links by default, with a runtime that nobody sees.
+SAMPLES += $(patsubst tests/apps/samples/%.c,$(BUILD)/apps/samples/static/%,$(filter-out %/exchange.c %/double-runtime.c,$(wildcard tests/apps/samples/*.c)))
+sample_link = @mkdir -p $(@D) && $(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -isystem $(CUDA_INCLUDE) -Wl,--as-needed -o $@ $< $(filter-out %.c %.h,$^)
+$(BUILD)/apps/samples/%: tests/apps/samples/%.c tests/apps/samples/check.h $(BUILD)/sim/libcudart.so.13 $(SIM_DRIVER)
+	$(sample_link) -lpthread
+$(BUILD)/apps/samples/static/%: tests/apps/samples/%.c tests/apps/samples/check.h $(BUILD)/sim/libcudart_static.a $(SIM_DRIVER)
+	$(sample_link) -ldl -lpthread
+$(BUILD)/apps/samples/double-runtime: tests/apps/samples/double-runtime.c $(BUILD)/apps/samples/libexchange.so $(BUILD)/sim/libcudart_static.a
+	$(sample_link) '-Wl,-rpath,$$ORIGIN' -Wl,-rpath-link,$(BUILD)/sim -ldl -lpthread
+$(BUILD)/apps/samples/libexchange.so: tests/apps/samples/exchange.c $(BUILD)/sim/libcudart.so.12
+	$(sample_link) -shared -fPIC -Wl,-soname,$(@F)
 $(BUILD)/llama/make-gguf: tests/llama/make-gguf.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(SANFLAGS) -o $@ $<
@@ -209,10 +248,11 @@ $(BUILD)/npm/.fetched: scripts/fetch-llama
 
 NODE ?= $(shell scripts/find-node)
 LLAMA := $(BUILD)/npm/.fetched $(BUILD)/llama/tiny.gguf
-sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
+sim: $(SIM_DRIVERS) $(SIM_CU_TESTS) $(SIM_PLANTED) $(FACTS) $(SIM_RT) $(SIM_MATH) $(APPS) $(SAMPLES) $(SIM_RT_TESTS) ## build the simulated CUDA and the programs for it
 sim-coverage: ## list which CUDA driver functions are simulated
 	@awk -F'[(,]' '/^SIM\(/ { n++; print "simulated     " $$2 } /^STUB\(/ { m++; print "not supported " $$2 } END { print n " simulated, " m " not supported" }' tests/sim/driver/sim_api.def
 tests/apps/test_apps.sh: $(SIM_DRIVER) $(SIM_RT) $(APPS)
+tests/apps/test_samples.sh: $(SIM_DRIVER) $(SIM_RT) $(SAMPLES)
 tests/llama/test_llama.sh tests/llama/test_report.sh: $(SIM_DRIVER) $(SIM_RT) $(SIM_MATH) $(LLAMA)
 
 # --- unit tests: one cmocka program per tests/unit/test_*.c, linked with core ---------------------------
@@ -452,6 +492,7 @@ nightly: ## check without its time boxes
 docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
 	scripts/options-page $(BUILD)/bin/nxmem-probe
 	scripts/coverage-page
+	scripts/sim-coverage-page
 setup: ## install what building and testing need
 	scripts/setup
 clean: ## remove what was built

@@ -327,6 +327,21 @@ int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, un
     return result;
 }
 
+int nxm_blocks_retag(struct nxm_blocks *table, uint64_t address, uint64_t id, uint64_t tag)
+{
+    struct shard *shard = shard_of(table, address);
+    int result = NXM_ENOENT;
+
+    nxm_lock_acquire(&shard->lock);
+    struct record *record = find_record(shard, address);
+    if (record != NULL && record->block.id == id && record->block.state == NXM_BLOCK_LIVE) {
+        record->block.tag = tag;
+        result = NXM_OK;
+    }
+    nxm_lock_release(&shard->lock);
+    return result;
+}
+
 int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
 {
     struct shard *shard = shard_of(table, address);

@@ -78,12 +78,8 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr address)
     CUresult result = more ? real_close(&address)
                            : nxm_observe_free(mode, NXM_TABLE_IMPORTED, address, real_close, &address);
 
-    if (more && result == CUDA_SUCCESS) {
-        nxm_record_free_begin(nxm_table(NXM_TABLE_IMPORTED), address, &open);
-        open.tag--;
-        if (open.id != 0) /* else another thread has closed it meanwhile */
-            nxm_record(nxm_table(NXM_TABLE_IMPORTED), &open);
-    }
+    if (more && result == CUDA_SUCCESS)
+        nxm_blocks_retag(nxm_table(NXM_TABLE_IMPORTED), address, open.id, open.tag - 1);
     nxm_leave(mode);
     return result;
 }

@@ -7,6 +7,7 @@
 #include "core/lock.h"
 #include "core/mem.h"
 #include "giveback.h"
+#include "real.h"
 
 /* No poll walks more lanes, nor gives back more, inside a call that waits for nothing. One that waits may give back all that
  * waited when it began, but is not kept at what other threads go on freeing. */
@@ -211,9 +212,35 @@ void nxm_lane_poll(enum nxm_moment moment)
         poll_lanes(POLLED_LANES, &poll);
 }
 
-void nxm_lane_flush(void)
+/* Whether everything that the current context has in flight now has passed. Not asked where asking would wait. */
+static bool context_is_idle(unsigned milliseconds)
+{
+    const struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
+    CUcontext current = NULL;
+    CUevent event = NULL;
+
+    if (!nxm_real.cuCtxRecordEvent || nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current ||
+        nxm_event_record_on_context(current, &event) != CUDA_SUCCESS)
+        return false;
+    bool passed = nxm_event_passed(event);
+    for (unsigned waited = 0; waited < milliseconds && !passed && !nxm_capture_open(); waited++) {
+        nanosleep(&pause, NULL);
+        passed = nxm_event_passed(event);
+    }
+    nxm_event_give(current, event);
+    return passed;
+}
+
+void nxm_lane_flush(unsigned milliseconds)
 {
     poll_all(NXM_MOMENT_WAIT, NULL);
+    if (atomic_load(&waiting_blocks) == 0)
+        return;
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    bool idle = context_is_idle(milliseconds);
+    nxm_capture_restore(mode);
+    if (idle)
+        poll_all(NXM_MOMENT_CONTEXT, NULL);
 }
 
 static bool lane_is_empty(uint64_t key)
@@ -234,11 +261,11 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
     struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
 
     for (unsigned waited = 0; waited < milliseconds && !lane_is_empty(stream_key) && !nxm_capture_open(); waited++) {
-        nxm_lane_flush();
+        nxm_lane_flush(0);
         if (!lane_is_empty(stream_key))
             nanosleep(&pause, NULL);
     }
-    nxm_lane_flush();
+    nxm_lane_flush(0);
 }
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)

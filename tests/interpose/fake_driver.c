@@ -62,9 +62,12 @@ static CUresult event_record(CUevent event, CUstream stream)
     return fake.record_result;
 }
 
+static CUevent of_context; /* the latest */
+
 static CUresult context_record(CUcontext context, CUevent event)
 {
-    (void)context, (void)event;
+    (void)context;
+    of_context = event;
     fake.context_records++;
     void (*meanwhile)(void) = fake.while_recording;
     fake.while_recording = NULL;
@@ -75,9 +78,8 @@ static CUresult context_record(CUcontext context, CUevent event)
 
 static CUresult event_query(CUevent event)
 {
-    (void)event;
     fake.queries++;
-    return fake.passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return fake.passed && !(fake.context_busy && event == of_context) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult event_wait(CUevent event)

@@ -284,6 +284,8 @@ static void graph_memory_is_there_between_its_nodes(void **state)
     assert_ok(cuGraphExecDestroy(x)); /* while it may be running */
     assert_ok(cuStreamSynchronize(s));
     assert_int_equal(sim_live_blocks("graph"), 0);
+    assert_int_equal(sim_device_used(0), 4096); /* cached for the next graph */
+    assert_ok(cuDeviceGraphMemTrim(0));
     assert_int_equal(sim_device_used(0), 0);
 }
 
@@ -310,6 +312,8 @@ static void graph_memory_may_outlive_its_graph_until_it_is_freed(void **state)
     assert_ok(cuStreamSynchronize(s));
     assert_int_equal(sim_violations(), 0);
     assert_int_equal(sim_live_blocks("graph"), 0);
+    assert_int_equal(sim_device_used(0), 4096); /* cached for the next graph */
+    assert_ok(cuDeviceGraphMemTrim(0));
     assert_int_equal(sim_device_used(0), 0);
 }
 

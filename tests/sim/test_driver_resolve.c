@@ -109,10 +109,10 @@ static void what_is_not_simulated_says_so_and_is_counted(void **state)
     assert_ok(cuInit(0));
     for (size_t i = 0; sim_symbol(i, &simulated) && simulated; i++) ;
     assert_false(simulated);
-    CUgreenCtx green;
-    uint64_t before = sim_calls("cuGreenCtxCreate");
-    assert_cu(CUDA_ERROR_NOT_SUPPORTED, cuGreenCtxCreate(&green, NULL, 0, 0));
-    assert_int_equal(sim_calls("cuGreenCtxCreate"), before + 1);
+    CUmemGenericAllocationHandle handle;
+    uint64_t before = sim_calls("cuMulticastCreate");
+    assert_cu(CUDA_ERROR_NOT_SUPPORTED, cuMulticastCreate(&handle, NULL));
+    assert_int_equal(sim_calls("cuMulticastCreate"), before + 1);
 }
 
 /* --- other drivers, beside this one in folders of their own ----------------------------------------------------- */
@@ -175,8 +175,35 @@ static void a_future_driver_answers_names_that_nobody_knows(void **state)
     get5_fn *get = (get5_fn *)dlsym(future, "cuGetProcAddress_v2");
     assert_ok(get("cuFutureMemAlloc", &p, 99000, 0, &status));
     assert_non_null(p);
-    assert_ok(get("cuMemAlloc", &p, 99000, 0, &status));
+    assert_ok(get("cuMemAlloc", &p, 13000, 0, &status)); /* asked as today, it answers as today */
     assert_ptr_equal(p, dlsym(future, "cuMemAlloc_v2"));
+}
+
+static void a_future_driver_has_newer_forms_of_known_names(void **state)
+{
+    (void)state;
+    typedef CUresult alloc_fn(CUdeviceptr *, size_t, unsigned long long);
+    typedef CUresult free_fn(CUdeviceptr, unsigned long long);
+    void *future = open_driver("99.0"), *alloc = NULL, *release = NULL;
+    CUdriverProcAddressQueryResult status;
+    CUdeviceptr p = 0;
+    get5_fn *get = (get5_fn *)dlsym(future, "cuGetProcAddress_v2");
+    assert_ok(get("cuMemAlloc", &alloc, 99000, 0, &status));
+    assert_ok(get("cuMemFree", &release, 99000, 0, &status));
+    assert_ptr_not_equal(alloc, dlsym(future, "cuMemAlloc_v2"));
+    assert_cu(CUDA_ERROR_NOT_INITIALIZED, ((alloc_fn *)alloc)(&p, 64, 0));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, ((free_fn *)release)(p, 1));
+}
+
+static void a_future_driver_takes_flags_that_nobody_knows(void **state)
+{
+    (void)state;
+    void *future = open_driver("99.0"), *p = NULL;
+    CUdriverProcAddressQueryResult status;
+    get5_fn *get = (get5_fn *)dlsym(future, "cuGetProcAddress_v2");
+    assert_ok(get("cuMemAlloc", &p, 13000, 1 << 20, &status));
+    assert_ptr_equal(p, dlsym(future, "cuMemAlloc_v2"));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress_v2("cuMemAlloc", &p, 13000, 1 << 20, &status));
 }
 
 int main(void)
@@ -192,6 +219,8 @@ int main(void)
         cmocka_unit_test(a_driver_of_11_4_has_only_the_resolver_with_four_arguments),
         cmocka_unit_test(a_driver_of_12_4_cannot_record_a_context),
         cmocka_unit_test(a_future_driver_answers_names_that_nobody_knows),
+        cmocka_unit_test(a_future_driver_has_newer_forms_of_known_names),
+        cmocka_unit_test(a_future_driver_takes_flags_that_nobody_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,48 @@ static int allocates_and_frees(void)
     return cuMemAlloc(&p, 4096) || cuMemFree(p);
 }
 
+/* Which device of the machine is seen as `ordinal`: the name of the bus says it. */
+static int physical(int ordinal)
+{
+    char id[32];
+    unsigned domain, bus, slot;
+    if (cuDeviceGetPCIBusId(id, sizeof id, ordinal) || sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3) return 9;
+    return (int)bus - 1;
+}
+
+/* Every visible device, a digit each, the first one highest. */
+static int visible_devices(void)
+{
+    int n = 0, digits = 0;
+    int result = (int)cuInit(0);
+    if (result) return result;
+    if (cuDeviceGetCount(&n)) return 98;
+    for (int i = 0; i < n; i++) digits = digits * 5 + physical(i);
+    return digits;
+}
+
+static int identities_differ(void)
+{
+    CUuuid a, b;
+    CUdevice found;
+    char id[32];
+    if (cuInit(0) || cuDeviceGetUuid_v2(&a, 0) || cuDeviceGetUuid_v2(&b, 1)) return 98;
+    if (cuDeviceGetPCIBusId(id, sizeof id, 1) || cuDeviceGetByPCIBusId(&found, id) || found != 1) return 97;
+    return memcmp(&a, &b, sizeof a) != 0;
+}
+
+/* In sixteenths of a megabyte of the second device and of the first. */
+static int two_sizes(void)
+{
+    size_t a = 0, b = 0;
+    if (cuInit(0) || cuDeviceTotalMem(&a, 0) || cuDeviceTotalMem(&b, 1)) return 98;
+    return (int)(b >> 20) * 16 + (int)(a >> 20);
+}
+
 static const struct { const char *name; int (*answer)(void); } questions[] = {
+    { "visible_devices", visible_devices },
+    { "identities_differ", identities_differ },
+    { "two_sizes", two_sizes },
     { "init_code", init_code },
     { "device_count", device_count },
     { "megabytes", megabytes },
@@ -59,18 +100,25 @@ static int answer(const char *name)
     return 97;
 }
 
-static int ask(const char *question, const char *variable, const char *value)
+static int ask_with(const char *question, const char *variable, const char *value, const char *variable2,
+                    const char *value2)
 {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
         setenv(variable, value, 1);
+        if (variable2) setenv(variable2, value2, 1);
         execl("/proc/self/exe", "test_driver_settings", question, (char *)NULL);
         _exit(96);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+static int ask(const char *question, const char *variable, const char *value)
+{
+    return ask_with(question, variable, value, NULL, NULL);
 }
 
 /* --- tests --------------------------------------------------------------------------------------------------------- */
@@ -88,6 +136,39 @@ static void memory_is_as_large_as_asked_for(void **state)
     (void)state;
     assert_int_equal(ask("megabytes", "SIMCUDA_MEMORY", "64M"), 64);
     assert_int_equal(ask("megabytes", "SIMCUDA_MEMORY", "1048576"), 1);
+}
+
+static int see(const char *list)
+{
+    return ask_with("visible_devices", "SIMCUDA_DEVICES", "4", "CUDA_VISIBLE_DEVICES", list);
+}
+
+static void the_program_sees_the_devices_that_it_is_given_in_their_order(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("visible_devices", "SIMCUDA_DEVICES", "4"), 1 * 25 + 2 * 5 + 3); /* 0 1 2 3 */
+    assert_int_equal(see("3,1"), 3 * 5 + 1);
+    assert_int_equal(see(" 2 , 3 "), 2 * 5 + 3);
+    assert_int_equal(see("2,9,1"), 2); /* the list ends at what is no device */
+    assert_int_equal(see("1,1,2"), 1);
+    assert_int_equal(see(""), CUDA_ERROR_NO_DEVICE);
+    assert_int_equal(see("-1"), CUDA_ERROR_NO_DEVICE);
+    assert_int_equal(see("GPU-a3,GPU-a1696d75"), 3 * 5 + 1);
+    assert_int_equal(see("GPU-a"), CUDA_ERROR_NO_DEVICE); /* more than one begins like this */
+}
+
+static void devices_have_identities_of_their_own(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("identities_differ", "SIMCUDA_DEVICES", "2"), 1);
+    assert_int_equal(ask_with("identities_differ", "SIMCUDA_DEVICES", "3", "CUDA_VISIBLE_DEVICES", "2,0"), 1);
+}
+
+static void each_device_may_have_a_size_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(ask_with("two_sizes", "SIMCUDA_DEVICES", "2", "SIMCUDA_MEMORY", "4M,7M"), 7 * 16 + 4);
+    assert_int_equal(ask_with("two_sizes", "SIMCUDA_DEVICES", "2", "SIMCUDA_MEMORY", "5M"), 5 * 16 + 5);
 }
 
 static void a_profile_hides_what_is_newer_from_the_resolver(void **state)
@@ -125,6 +206,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_as_many_as_asked_for),
         cmocka_unit_test(memory_is_as_large_as_asked_for),
+        cmocka_unit_test(each_device_may_have_a_size_of_its_own),
+        cmocka_unit_test(devices_have_identities_of_their_own),
+        cmocka_unit_test(the_program_sees_the_devices_that_it_is_given_in_their_order),
         cmocka_unit_test(a_profile_hides_what_is_newer_from_the_resolver),
         cmocka_unit_test(the_log_file_has_a_line_for_each_call),
     };

@@ -4,6 +4,7 @@
 #include "simcuda.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 static uint64_t (*calls)(const char *symbol);
@@ -122,20 +123,67 @@ static void the_drivers_code_is_the_callers_code_and_the_last_error(void **state
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void an_error_that_costs_the_context_stays_until_the_device_is_reset(void **state)
+static void *codes_of_another_thread(void *ret_codes)
 {
+    cudaError_t *codes = ret_codes;
     void *p;
+
+    codes[0] = cudaPeekAtLastError();
+    codes[1] = cudaMalloc(&p, 1);
+    codes[2] = cudaGetLastError();
+    return NULL;
+}
+
+static void an_error_that_costs_the_context_is_everybodys_until_the_device_is_reset(void **state)
+{
+    cudaError_t codes[3];
+    pthread_t thread;
+    void *p = marker();
 
     (void)state;
     assert_int_equal(fail_nth("cuCtxSynchronize", 1, cudaErrorIllegalAddress), 0);
     assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
     assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);
-    assert_int_equal(cudaMalloc(NULL, 1), cudaErrorInvalidValue);
     assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);
+    assert_int_equal(cudaMalloc(&p, 1), cudaErrorIllegalAddress);
+    assert_ptr_equal(p, marker());
+    assert_int_equal(pthread_create(&thread, NULL, codes_of_another_thread, codes), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(codes[0], cudaSuccess); /* it has not called yet */
+    assert_int_equal(codes[1], cudaErrorIllegalAddress);
+    assert_int_equal(codes[2], cudaErrorIllegalAddress);
     assert_ok(cudaDeviceReset());
     assert_int_equal(cudaGetLastError(), cudaSuccess);
     assert_ok(cudaMalloc(&p, 1));
     assert_ok(cudaFree(p));
+}
+
+static void an_error_that_costs_a_context_leaves_other_devices_alone(void **state)
+{
+    void *p;
+
+    (void)state;
+    assert_int_equal(fail_nth("cuCtxSynchronize", 1, cudaErrorLaunchFailure), 0);
+    assert_int_equal(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+    assert_ok(cudaSetDevice(1));
+    assert_ok(cudaMalloc(&p, 1));
+    assert_ok(cudaFree(p));
+    assert_ok(cudaSetDevice(0));
+    assert_int_equal(cudaMalloc(&p, 1), cudaErrorLaunchFailure);
+    assert_ok(cudaDeviceReset());
+}
+
+static void an_ordinary_error_costs_nothing(void **state)
+{
+    void *p;
+
+    (void)state;
+    assert_int_equal(fail_nth("cuCtxSynchronize", 1, cudaErrorNotReady), 0);
+    assert_int_equal(cudaDeviceSynchronize(), cudaErrorNotReady);
+    assert_ok(cudaMalloc(&p, 1));
+    assert_ok(cudaFree(p));
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, no_error_pending)
@@ -149,8 +197,11 @@ int main(void)
         TEST(the_direction_picks_the_copy),
         TEST(the_primary_context_is_retained_once),
         TEST(the_drivers_code_is_the_callers_code_and_the_last_error),
-        TEST(an_error_that_costs_the_context_stays_until_the_device_is_reset),
+        TEST(an_error_that_costs_the_context_is_everybodys_until_the_device_is_reset),
+        TEST(an_error_that_costs_a_context_leaves_other_devices_alone),
+        TEST(an_ordinary_error_costs_nothing),
     };
 
+    setenv("SIMCUDA_DEVICES", "2", 1); /* read when the runtime first looks for its driver */
     return cmocka_run_group_tests(tests, find_controls, NULL);
 }

@@ -266,6 +266,32 @@ static void arrays_are_made_by_channel_format(void **state)
     assert_int_equal(cudaMallocArray(&array, &wrong, 64, 16, 0), cudaErrorInvalidChannelDescriptor);
 }
 
+static void a_batch_copies_each_of_its_pairs(void **state)
+{
+    struct cudaMemcpyAttributes attributes = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    char out[2][32] = {"first", "second"}, in[2][32] = {"", ""};
+    cudaStream_t stream;
+    size_t first = 0;
+    void *device;
+
+    (void)state;
+    assert_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    assert_ok(cudaMalloc(&device, 64));
+    {
+        void *to[] = {device, (char *)device + 32};
+        const void *from[] = {out[0], out[1]};
+        size_t sizes[] = {32, 32};
+
+        assert_ok(cudaMemcpyBatchAsync(to, from, sizes, 2, &attributes, &first, 1, stream));
+    }
+    assert_ok(cudaStreamSynchronize(stream));
+    assert_ok(cudaMemcpy(in, device, 64, cudaMemcpyDeviceToHost));
+    assert_string_equal(in[0], "first");
+    assert_string_equal(in[1], "second");
+    assert_ok(cudaFree(device));
+    assert_ok(cudaStreamDestroy(stream));
+}
+
 static void free_memory_goes_down_by_what_was_allocated(void **state)
 {
     size_t before, after, total;
@@ -315,6 +341,7 @@ int main(void)
         TEST(host_memory_can_be_registered_once_at_a_time),
         TEST(managed_memory_takes_hints),
         TEST(arrays_are_made_by_channel_format),
+        TEST(a_batch_copies_each_of_its_pairs),
         TEST(free_memory_goes_down_by_what_was_allocated),
         TEST(after_a_device_reset_memory_can_be_allocated_again),
     };

@@ -9,9 +9,13 @@ int main(void)
 {
     CUstream stream, other;
     CUdeviceptr p = 0, q = MARK;
+    CUmemoryPool pool;
+    int no = 0;
 
     begin_case();
     SHOW_RT(cudaSetDevice(77));
+    SHOW(cuDeviceGetDefaultMemPool(&pool, 0)); /* a plugin puts no dependencies between the program's streams */
+    SHOW(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no));
     SHOW(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     SHOW(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     SHOW(cuMemAllocAsync(&p, 40 * MIB, stream));

@@ -60,6 +60,7 @@ int main(void)
     SHOW(cuMemPoolDestroy(own));
     /* a stream that is gone */
     SHOW(cuMemAllocAsync(&a, 4096, s1));
+    SHOW(cuStreamSynchronize(s1)); /* nothing else orders the free behind it */
     SHOW(cuStreamDestroy(s1));
     SHOW(cuMemFreeAsync(a, s2));
     SHOW(cuStreamDestroy(s2));

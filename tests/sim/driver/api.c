@@ -1,7 +1,9 @@
 #include "api.h"
 
 #include "context.h"
-#include "log.h"
+#include "finding.h"
+#include "locks.h"
+#include "schedule.h"
 #include "state.h"
 
 #include <stdatomic.h>
@@ -43,14 +45,21 @@ static CUresult injected(enum sim_fn fn)
     return (CUresult)atomic_load(&c->code);
 }
 
+CUresult sim_enter_query(enum sim_fn fn)
+{
+    return injected(fn);
+}
+
 CUresult sim_enter_any(enum sim_fn fn)
 {
     CUresult result = injected(fn);
+    sim_thread.call = fn;
     if (sim_life() == SIM_GONE) return CUDA_ERROR_DEINITIALIZED;
     if (sim_thread.in_callback) {
-        sim_log_misuse(fn, "called from a host function");
+        sim_find_call(SIM_FINDING_call_in_callback, NULL, 0);
         return CUDA_ERROR_NOT_PERMITTED;
     }
+    if (sim_locks_held()) sim_find_call(SIM_FINDING_call_with_lock, NULL, 0);
     return result;
 }
 
@@ -58,7 +67,9 @@ CUresult sim_enter(enum sim_fn fn)
 {
     CUresult result = sim_enter_any(fn);
     if (result != CUDA_SUCCESS) return result;
-    return sim_life() == SIM_READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    if (sim_life() != SIM_READY) return CUDA_ERROR_NOT_INITIALIZED;
+    sim_schedule_breathe();
+    return CUDA_SUCCESS;
 }
 
 uint64_t sim_fn_calls(enum sim_fn fn)

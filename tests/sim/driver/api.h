@@ -42,6 +42,8 @@ enum sim_fn sim_fn_find(const char *symbol);
  * an injected failure. The _any form is for the calls that work before cuInit. */
 CUresult sim_enter(enum sim_fn fn);
 CUresult sim_enter_any(enum sim_fn fn);
+/* For what always answers, whatever became of the driver: counts, and says what was injected. */
+CUresult sim_enter_query(enum sim_fn fn);
 
 uint64_t sim_fn_calls(enum sim_fn fn);
 void sim_fn_fail(enum sim_fn fn, uint64_t nth, CUresult code);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,18 +27,37 @@ int sim_arena_open(struct sim_arena *a, uint64_t size)
     return 0;
 }
 
+static bool poisons = true;
+
+void sim_arena_set_poison(bool on)
+{
+    poisons = on;
+}
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *text = getenv("SIMCUDA_POISON");
+    if (text) poisons = strcmp(text, "0") != 0;
+}
+
+static void poison(uint64_t address, uint64_t size)
+{
+    uint64_t end = size < SIM_POISONED ? size : SIM_POISONED;
+    if (!poisons) return;
+    memset((void *)(uintptr_t)address, SIM_POISON, end);
+    if (size > end) memset((void *)(uintptr_t)(address + size - end), SIM_POISON, end);
+}
+
 uint64_t sim_arena_take(struct sim_arena *a, uint64_t size)
 {
     struct sim_range *r = sim_range_first_fit(&a->free, size);
     if (!r) return 0;
     uint64_t address = r->start;
-    sim_range_remove(&a->free, r);
-    if (r->size == size) {
-        free(r);
+    if (r->size > size) {
+        sim_range_resize(&a->free, r, address + size, r->size - size);
     } else {
-        r->start += size;
-        r->size -= size;
-        sim_range_insert(&a->free, r);
+        sim_range_remove(&a->free, r);
+        free(r);
     }
     return address;
 }
@@ -46,25 +66,25 @@ void sim_arena_give(struct sim_arena *a, uint64_t address, uint64_t size)
 {
     if (size >= PUNCH_FROM && size < a->size)
         fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - a->base), (off_t)size);
+    if (size < a->size) poison(address, size); /* all of it is given once, when the arena is opened */
     struct sim_range *before = address ? sim_range_floor(&a->free, address) : NULL;
     struct sim_range *after = sim_range_ceiling(&a->free, address);
-    if (after && after->start == address + size) {
-        sim_range_remove(&a->free, after);
+    bool joins_before = before && before->start + before->size == address;
+    bool joins_after = after && after->start == address + size;
+    if (joins_before && joins_after) {
         size += after->size;
-    } else {
-        after = NULL;
-    }
-    if (before && before->start + before->size == address) {
-        sim_range_remove(&a->free, before);
-        address = before->start;
-        size += before->size;
+        sim_range_remove(&a->free, after);
         free(after);
-        after = before;
     }
-    if (!after && !(after = calloc(1, sizeof *after))) return; /* the range is lost, nothing else is */
-    after->start = address;
-    after->size = size;
-    sim_range_insert(&a->free, after);
+    if (joins_before) {
+        sim_range_resize(&a->free, before, before->start, before->size + size);
+    } else if (joins_after) {
+        sim_range_resize(&a->free, after, address, after->size + size);
+    } else if ((after = calloc(1, sizeof *after))) { /* else the range is lost, nothing else is */
+        after->start = address;
+        after->size = size;
+        sim_range_insert(&a->free, after);
+    }
 }
 
 bool sim_arena_holds(const struct sim_arena *a, uint64_t address)

@@ -21,6 +21,10 @@ int sim_arena_open(struct sim_arena *, uint64_t size);
 /* An address with `size` bytes (a multiple of the alignment), 0 when no range is large enough. */
 uint64_t sim_arena_take(struct sim_arena *, uint64_t size);
 void sim_arena_give(struct sim_arena *, uint64_t address, uint64_t size);
+/* What is given back is overwritten, so that whoever reads it again sees what no program wrote: both ends, up to
+ * SIM_POISONED bytes each. On unless SIMCUDA_POISON is 0. */
+enum { SIM_POISON = 0xdb, SIM_POISONED = 4096 };
+void sim_arena_set_poison(bool on);
 bool sim_arena_holds(const struct sim_arena *, uint64_t address);
 
 #endif

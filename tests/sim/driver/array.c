@@ -42,7 +42,7 @@ CUresult sim_array_new(struct sim_context *c, const CUDA_ARRAY3D_DESCRIPTOR *d, 
     if (result != CUDA_SUCCESS) return result;
     struct sim_array *a = sim_object_new(SIM_ARRAY, sizeof *a, NULL);
     if (!a) return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sim_memory_new(c->device, c, SIM_BLOCK_ARRAY, bytes_of(d), fn, &a->block);
+    result = sim_memory_new(c->device, sim_context_owner(c), SIM_BLOCK_ARRAY, bytes_of(d), fn, &a->block);
     if (result != CUDA_SUCCESS) {
         sim_object_close(&a->object);
         return result;

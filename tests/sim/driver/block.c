@@ -1,6 +1,7 @@
 #include "block.h"
 
-#include "log.h"
+#include "finding.h"
+#include "graveyard.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -17,13 +18,15 @@ struct sim_block *sim_block_new(enum sim_block_kind kind, uint64_t start, uint64
     b->range.start = start;
     b->range.size = span;
     b->kind = kind;
+    b->host_sees = kind == SIM_BLOCK_HOST || kind == SIM_BLOCK_REGISTERED || kind == SIM_BLOCK_MANAGED ||
+                   kind == SIM_BLOCK_IPC || kind == SIM_BLOCK_EXTERNAL;
     b->state = SIM_LIVE;
     b->mapped = true;
     b->refs = 1;
     b->size = size;
     b->id = ++last_id;
-    b->born = born;
-    b->freed = SIM_FN_COUNT;
+    b->made = sim_trace_of(born);
+    b->freed.fn = SIM_FN_COUNT;
     counts[kind]++;
     bytes[kind] += size;
     sim_range_insert(&map, &b->range);
@@ -46,18 +49,26 @@ struct sim_block *sim_block_next(uint64_t address)
     return (struct sim_block *)sim_range_ceiling(&map, address);
 }
 
+struct sim_block *sim_block_mapped_in(uint64_t start, uint64_t size)
+{
+    struct sim_block *b = sim_block_containing(start);
+    if (!b) b = sim_block_next(start);
+    return b && (b->range.start <= start || b->range.start - start < size) ? b : NULL;
+}
+
 void sim_block_unmap(struct sim_block *b, enum sim_fn freed)
 {
     sim_range_remove(&map, &b->range);
     b->mapped = false;
-    b->freed = freed;
+    b->freed = sim_trace_of(freed);
+    sim_graveyard_bury(b);
     counts[b->kind]--;
     bytes[b->kind] -= b->size;
 }
 
 void sim_block_retire(struct sim_block *b)
 {
-    if (b->running) sim_log_violation(b, "freed while work is running on it");
+    if (b->running) sim_find_call(SIM_FINDING_free_while_running, b, 0);
     while (b->running) sim_wait_progress();
     b->state = SIM_GONE_BLOCK;
     sim_block_unref(b);
@@ -70,7 +81,10 @@ void sim_block_ref(struct sim_block *b)
 
 void sim_block_unref(struct sim_block *b)
 {
-    if (--b->refs == 0) free(b);
+    if (--b->refs) return;
+    if (b->birth.track) sim_track_unref(b->birth.track);
+    sim_points_clear(&b->uses);
+    free(b);
 }
 
 void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg)
@@ -81,7 +95,7 @@ void sim_block_each(void (*visit)(const struct sim_block *, void *), void *arg)
 const char *sim_block_kind_name(enum sim_block_kind kind)
 {
     static const char *const names[SIM_BLOCK_KINDS] = { "device", "async", "managed", "graph", "module", "array",
-                                                        "host", "registered", "map", "ipc" };
+                                                        "host", "registered", "map", "ipc", "external" };
     return names[kind];
 }
 

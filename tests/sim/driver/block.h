@@ -4,7 +4,9 @@
 #define SIM_BLOCK_H
 
 #include "api.h"
+#include "order.h"
 #include "range.h"
+#include "trace.h"
 
 struct sim_context;
 struct sim_device;
@@ -13,7 +15,8 @@ struct sim_stream;
 
 enum sim_block_kind {
     SIM_BLOCK_DEVICE, SIM_BLOCK_ASYNC, SIM_BLOCK_MANAGED, SIM_BLOCK_GRAPH, SIM_BLOCK_MODULE, SIM_BLOCK_ARRAY,
-    SIM_BLOCK_HOST, SIM_BLOCK_REGISTERED, SIM_BLOCK_MAP, SIM_BLOCK_IPC, SIM_BLOCK_KINDS
+    SIM_BLOCK_HOST, SIM_BLOCK_REGISTERED, SIM_BLOCK_MAP, SIM_BLOCK_IPC, SIM_BLOCK_EXTERNAL,
+    SIM_BLOCK_KINDS
 };
 
 /* A block is UNBORN until its allocation runs in stream order, GONE once its release has. */
@@ -29,7 +32,7 @@ struct sim_block {
     uint64_t size;          /* bytes asked for */
     uint64_t id;            /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     unsigned flags;         /* of the host and managed calls; PROT_* of a map */
-    enum sim_fn born, freed; /* the calls that made and released it */
+    struct sim_trace made, freed; /* the calls that made and released it */
     struct sim_device *device;
     struct sim_context *context; /* owner of synchronous memory; NULL for pool memory and maps. Borrowed: a context
                                   * releases its blocks before it goes */
@@ -38,7 +41,13 @@ struct sim_block {
     struct sim_block *next_waiting; /* in its pool's list of those */
     bool sync_memops;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
     bool taken_over;             /* a later allocation of that stream has its address already */
+    uint64_t made_in;            /* graph memory: the id of the graph with its allocation */
+    bool freed_inside, freed_outside; /* graph memory: by a node of that graph, of another one */
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
+    struct sim_point birth;      /* stream-ordered and graph memory: the work that allocates it; else no track */
+    struct sim_points uses;      /* the latest of each stream */
+    bool host_sees;              /* the program may look at it without asking the driver */
+    bool accused;                /* nothing orders its uses: already a finding */
     bool promised;               /* graph memory: allocated, as far as what was submitted goes */
     void *backing;               /* kind's own: the physical handle of a map */
     uint64_t backing_offset;
@@ -52,6 +61,8 @@ struct sim_block *sim_block_containing(uint64_t address);
 struct sim_block *sim_block_at(uint64_t address);
 /* The first mapped block at or above an address. */
 struct sim_block *sim_block_next(uint64_t address);
+/* A mapped block that has part of these addresses; NULL if there is none. */
+struct sim_block *sim_block_mapped_in(uint64_t start, uint64_t size);
 /* The program may no longer name it; work already queued may. */
 void sim_block_unmap(struct sim_block *, enum sim_fn freed);
 /* Its memory goes: from now on touching it is a violation. Running work on it is one at once, and is waited for.

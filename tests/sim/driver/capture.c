@@ -3,6 +3,8 @@
 #include "capture_state.h"
 #include "context.h"
 #include "event.h"
+#include "finding.h"
+#include "facts.h"
 #include "graph.h"
 #include "state.h"
 #include "stream.h"
@@ -21,7 +23,15 @@ static void unref(struct sim_capture *c)
 
 static void invalidate(struct sim_capture *c)
 {
+    if (!c->invalid) sim_find_call(SIM_FINDING_capture_invalidated, NULL, 0);
     c->invalid = true;
+}
+
+bool sim_capture_builds(const struct sim_graph *g)
+{
+    for (struct sim_capture *c = open_captures; c; c = c->next)
+        if (c->graph == g) return true;
+    return false;
 }
 
 static bool set_tail(struct sim_stream *s, struct sim_graph_node *const *nodes, size_t count)
@@ -114,15 +124,22 @@ static bool all_joined(struct sim_capture *c)
     return true;
 }
 
+static CUresult refuse_end(struct sim_capture *c, CUresult code)
+{
+    if (sim_fact(SIM_FACT_wrong_end_breaks)) invalidate(c);
+    return code;
+}
+
 CUresult sim_capture_end(struct sim_stream *s, CUgraph *ret_graph)
 {
     struct sim_capture *c = s->capture;
     if (!c) return CUDA_ERROR_ILLEGAL_STATE;
-    if (c->origin != s) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (c->origin != s) return refuse_end(c, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != sim_thread_number())
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+        return refuse_end(c, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     CUresult result = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                       : !all_joined(c) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_SUCCESS;
+    if (result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && !sim_fact(SIM_FACT_unjoined_end_ends)) return result;
     struct sim_graph *g = c->graph;
     if (result == CUDA_SUCCESS) close_capture(c);
     else discard(c);
@@ -157,6 +174,11 @@ CUresult sim_capture_add(struct sim_stream *s, struct sim_work *w)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+struct sim_graph *sim_capture_graph(const struct sim_stream *s)
+{
+    return s->capture->graph;
+}
+
 /* --- events -------------------------------------------------------------------------------------------------- */
 
 void sim_capture_event_forget(struct sim_event *e)
@@ -169,12 +191,18 @@ void sim_capture_event_forget(struct sim_event *e)
     e->capture = NULL;
 }
 
+/* An event outside: recorded, or waited for, by each launch. */
+static CUresult event_node(struct sim_stream *s, const struct sim_event *e, CUgraphNodeType type)
+{
+    struct sim_work *w = sim_event_node_work(e, type, SIM_FN_cuEventRecordWithFlags);
+    return w ? sim_capture_add(s, w) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult sim_capture_record(struct sim_stream *s, struct sim_event *e, bool external)
 {
     struct sim_capture *c = s->capture;
     if (c->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (external) /* a node without effect on the event: what waits for it outside is not simulated */
-        return sim_capture_node(s, CU_GRAPH_NODE_TYPE_EVENT_RECORD, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (external) return event_node(s, e, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     struct sim_graph_node **nodes = malloc((s->capture_tail_count + 1) * sizeof(struct sim_graph_node *));
     if (!nodes) return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < s->capture_tail_count; i++) {
@@ -227,8 +255,7 @@ CUresult sim_capture_wait(struct sim_stream *s, struct sim_event *e, bool extern
 {
     if (!s->capture) return join_by_event(s, e);
     if (s->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (external)
-        return sim_capture_node(s, CU_GRAPH_NODE_TYPE_WAIT_EVENT, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (external) return event_node(s, e, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
     if (!e->capture) {
         if (!e->record) return CUDA_SUCCESS; /* never recorded: nothing to wait for */
         invalidate(s->capture);
@@ -253,7 +280,8 @@ static bool forbids(const struct sim_capture *c)
 {
     CUstreamCaptureMode mine = sim_thread.capture_mode;
     if (mine == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
-    if (c->thread == sim_thread.number) return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (c->thread == sim_thread.number)
+        return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED || sim_fact(SIM_FACT_relaxed_forbids_unsafe);
     return mine == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
@@ -262,7 +290,7 @@ CUresult sim_capture_check_unsafe(void)
     CUresult result = CUDA_SUCCESS;
     for (struct sim_capture *c = open_captures; c; c = c->next)
         if (forbids(c)) {
-            invalidate(c);
+            if (sim_fact(SIM_FACT_unsafe_call_breaks)) invalidate(c);
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;
@@ -292,12 +320,18 @@ CUresult sim_capture_check_stream(struct sim_stream *s)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-CUresult sim_capture_check_context(struct sim_context *c)
+CUresult sim_capture_refuse_free(struct sim_stream *s)
+{
+    if (sim_fact(SIM_FACT_captured_free_breaks)) invalidate(s->capture);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sim_capture_check_context(struct sim_context *c, bool invalidating)
 {
     CUresult result = CUDA_SUCCESS;
     for (struct sim_stream *s = open_captures ? c->streams : NULL; s; s = s->next)
         if (s->capture) {
-            invalidate(s->capture);
+            if (invalidating) invalidate(s->capture);
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     return result;

@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "device.h"
 #include "event.h"
+#include "facts.h"
 #include "memory.h"
 #include "module.h"
 #include "pool.h"
@@ -13,7 +14,7 @@
 
 #include <stdatomic.h>
 
-_Thread_local struct sim_thread_state sim_thread = { .capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL };
+_Thread_local struct sim_thread_state sim_thread = { .call = SIM_FN_COUNT, .capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL };
 
 /* --- threads ------------------------------------------------------------------------------------------- */
 
@@ -91,11 +92,39 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 
 /* --- life ---------------------------------------------------------------------------------------------- */
 
+bool sim_context_charge(struct sim_context *c, uint64_t bytes)
+{
+    if (!sim_device_charge(c->device, bytes)) return false;
+    c->overhead += bytes;
+    return true;
+}
+
+void sim_context_refund(struct sim_context *c, uint64_t bytes)
+{
+    sim_device_refund(c->device, bytes);
+    c->overhead -= bytes;
+}
+
+CUresult sim_context_launches(struct sim_context *c)
+{
+    if (c->has_local_memory || !sim_settings.local_memory) return CUDA_SUCCESS;
+    if (!sim_context_charge(c, sim_settings.local_memory)) return CUDA_ERROR_OUT_OF_MEMORY;
+    c->has_local_memory = true;
+    return CUDA_SUCCESS;
+}
+
 static bool activate(struct sim_context *c)
 {
-    c->active = true;
+    if (!sim_context_charge(c, sim_settings.context_overhead)) return false;
     c->legacy = sim_stream_new(c, SIM_STREAM_LEGACY, CU_STREAM_DEFAULT, 0);
-    return c->legacy != NULL;
+    c->active = c->legacy != NULL;
+    if (!c->active) sim_context_refund(c, sim_settings.context_overhead);
+    return c->active;
+}
+
+struct sim_context *sim_context_owner(struct sim_context *c)
+{
+    return c->green_of ? c->green_of : c;
 }
 
 static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags)
@@ -116,17 +145,39 @@ static struct sim_context *context_new(struct sim_device *d, bool primary, unsig
     return NULL;
 }
 
-void sim_context_wait(struct sim_context *c)
+struct sim_context *sim_context_new(struct sim_device *d, struct sim_context *green_of)
 {
-    struct sim_deps deps = { 0 };
-    for (struct sim_stream *s = c->streams; s; s = s->next) sim_deps_add(&deps, s, s->submitted);
-    sim_deps_wait(&deps);
-    sim_deps_clear(&deps);
+    struct sim_context *c = context_new(d, false, green_of ? green_of->flags : 0);
+    if (c) c->green_of = green_of;
+    return c;
 }
 
-/* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
-static void empty(struct sim_context *c, enum sim_fn fn)
+struct green_search {
+    struct sim_context *primary, *found;
+};
+
+static void find_green(struct sim_object *o, void *arg)
 {
+    struct green_search *s = arg;
+    struct sim_context *c = (struct sim_context *)o;
+    if (c->green_of == s->primary && c->active) s->found = c;
+}
+
+/* What is left of the green contexts of a primary one that goes: their handles answer as destroyed. */
+static void empty_green(struct sim_context *primary, enum sim_fn fn)
+{
+    struct green_search s = { primary, NULL };
+    sim_object_each(SIM_CONTEXT, find_green, &s);
+    while (s.found) {
+        sim_context_empty(s.found, fn);
+        s.found = NULL;
+        sim_object_each(SIM_CONTEXT, find_green, &s);
+    }
+}
+
+void sim_context_empty(struct sim_context *c, enum sim_fn fn)
+{
+    if (c->primary) empty_green(c, fn);
     c->active = false; /* first: nothing new is submitted while the lock is away */
     sim_context_wait(c);
     sim_module_forget_context(c);
@@ -136,19 +187,28 @@ static void empty(struct sim_context *c, enum sim_fn fn)
     sim_event_close_context(c);
     sim_module_close_context(c);
     while (c->streams) sim_stream_close(c->streams);
+    sim_deps_clear(&c->orphans);
+    sim_points_clear(&c->orphans_known);
     c->legacy = NULL;
+    sim_context_refund(c, c->overhead);
+    c->has_local_memory = false;
+    c->peers = 1u << c->device->ordinal;
 }
 
 /* --- primary contexts ---------------------------------------------------------------------------------- */
 
-static CUresult retain_primary(struct sim_device *d, CUcontext *ret_context)
+CUresult sim_primary_retain(struct sim_device *d)
 {
     if (!d->primary && !(d->primary = context_new(d, true, d->primary_flags))) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!d->primary->active && !activate(d->primary)) return CUDA_ERROR_OUT_OF_MEMORY;
     d->primary->flags = d->primary_flags;
     d->primary_refs++;
-    *ret_context = (CUcontext)d->primary;
     return CUDA_SUCCESS;
+}
+
+void sim_primary_release(struct sim_device *d, enum sim_fn fn)
+{
+    if (--d->primary_refs == 0) sim_context_empty(d->primary, fn);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -158,7 +218,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (!d) return CUDA_ERROR_INVALID_DEVICE;
     if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    CUresult result = retain_primary(d, pctx);
+    CUresult result = sim_primary_retain(d);
+    if (result == CUDA_SUCCESS) *pctx = (CUcontext)d->primary;
     sim_unlock();
     return result;
 }
@@ -172,8 +233,9 @@ static CUresult release_primary(int dev, enum sim_fn fn, bool reset)
     if (!reset && !d->primary_refs) {
         result = CUDA_ERROR_INVALID_CONTEXT;
     } else if (d->primary && d->primary->active) {
-        d->primary_refs = reset ? 0 : d->primary_refs - 1;
-        if (!d->primary_refs) empty(d->primary, fn);
+        if (reset) d->primary_refs = 1;
+        sim_primary_release(d, fn);
+        if (reset && !sim_fact(SIM_FACT_reset_keeps_pools)) sim_pool_release_device(d, fn);
     }
     sim_unlock();
     return result;
@@ -250,9 +312,20 @@ static CUresult create(CUcontext *pctx, unsigned flags, int dev)
     sim_lock();
     struct sim_context *c = context_new(d, false, flags);
     CUresult result = c && push(c) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS) *pctx = (CUcontext)c;
+    if (result == CUDA_SUCCESS) {
+        *pctx = (CUcontext)c;
+    } else if (c) { /* the thread's stack is full */
+        sim_context_empty(c, SIM_FN_cuCtxCreate_v2);
+        sim_object_close(&c->object);
+    }
     sim_unlock();
     return result;
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    SIM_ENTER(cuCtxCreate);
+    return create(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -273,17 +346,23 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned int
     return params && params->numExecAffinityParams ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev);
 }
 
-static CUresult destroy(CUcontext ctx, enum sim_fn fn)
+CUresult sim_context_destroy(CUcontext ctx, enum sim_fn fn)
 {
-    sim_lock();
     struct sim_context *c = open_context(ctx);
-    CUresult result = c && !c->primary ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    CUresult result = c && !c->primary && !c->green_of ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS) {
         struct sim_thread_state *t = &sim_thread;
-        empty(c, fn);
+        sim_context_empty(c, fn);
         if (t->depth && t->stack[t->depth - 1] == c) t->depth--;
         sim_object_close(&c->object);
     }
+    return result;
+}
+
+static CUresult destroy(CUcontext ctx, enum sim_fn fn)
+{
+    sim_lock();
+    CUresult result = sim_context_destroy(ctx, fn);
     sim_unlock();
     return result;
 }
@@ -298,12 +377,6 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     SIM_ENTER(cuCtxDestroy_v2);
     return destroy(ctx, SIM_FN_cuCtxDestroy_v2);
-}
-
-CUresult cuCtxDetach(CUcontext ctx)
-{
-    SIM_ENTER(cuCtxDetach);
-    return destroy(ctx, SIM_FN_cuCtxDetach);
 }
 
 /* --- the current context ------------------------------------------------------------------------------- */
@@ -380,7 +453,7 @@ static CUresult synchronize(CUcontext ctx)
     struct sim_context *c;
     sim_lock();
     CUresult result = sim_context_get(ctx, &c);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c);
+    if (result == CUDA_SUCCESS) result = sim_capture_check_context(c, sim_fact(SIM_FACT_context_wait_breaks) != 0);
     if (result == CUDA_SUCCESS) {
         sim_context_wait(c);
         sim_pool_trim_all();

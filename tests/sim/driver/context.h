@@ -5,6 +5,8 @@
 
 #include "api.h"
 #include "object.h"
+#include "order.h"
+#include "work.h"
 
 struct sim_device;
 struct sim_stream;
@@ -16,10 +18,17 @@ struct sim_context {
     struct sim_device *device;
     bool primary;
     bool active;                /* a primary context that was reset or released waits for its next retain */
+    struct sim_context *green_of; /* a green context: the primary one that owns what it allocates; it is retained */
+    unsigned multiprocessors;     /* of a green context */
+    unsigned attached;            /* cuCtxAttach, without the creator */
     unsigned flags;
     unsigned peers;             /* bit n: this context may reach device n */
     struct sim_stream *streams; /* all of them, the default ones included */
     struct sim_stream *legacy;  /* stream 0, made with the context */
+    struct sim_deps orphans;    /* the work of streams that were destroyed: it still has to run */
+    struct sim_points orphans_known;
+    uint64_t overhead;          /* bytes its device is without while it lives: itself, local memory, module code */
+    bool has_local_memory;
     size_t limits[16];
     CUfunc_cache cache;
 };
@@ -31,6 +40,7 @@ struct sim_thread_state {
     unsigned depth;
     unsigned number;                 /* unique for the process's life, 0: not given yet */
     bool in_callback;
+    enum sim_fn call;                /* the latest; SIM_FN_COUNT: none yet */
     CUstreamCaptureMode capture_mode;
 };
 
@@ -43,7 +53,27 @@ unsigned sim_thread_number(void);
 CUresult sim_context_current(struct sim_context **ret_context);
 /* A context by handle, NULL meaning the current one. */
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
+/* Everything submitted to the context so far, its green contexts' work included: as places to wait for, and with what it is
+ * certain to be behind. */
+void sim_context_position(struct sim_context *, struct sim_deps *);
+void sim_context_gather(struct sim_context *, struct sim_points *);
+/* A context; green when it has a primary one to belong to. NULL when out of memory. */
+struct sim_context *sim_context_new(struct sim_device *, struct sim_context *green_of);
+/* Whose memory is it that is allocated while this one is current? */
+struct sim_context *sim_context_owner(struct sim_context *);
+/* Its work ends, then everything that belongs to it goes; stream-ordered memory belongs to a pool and stays. */
+void sim_context_empty(struct sim_context *, enum sim_fn);
+CUresult sim_context_destroy(CUcontext, enum sim_fn);
+CUresult sim_primary_retain(struct sim_device *);
+void sim_primary_release(struct sim_device *, enum sim_fn);
 /* Everything submitted to the context so far has run. */
 void sim_context_wait(struct sim_context *);
+/* What nobody allocated and the device is without nevertheless; given back with the context at the latest. */
+bool sim_context_charge(struct sim_context *, uint64_t bytes);
+void sim_context_refund(struct sim_context *, uint64_t bytes);
+/* A launch is about to be queued: the first one brings the context's local memory. */
+CUresult sim_context_launches(struct sim_context *);
+/* The same for every context of a device. */
+void sim_context_wait_device(struct sim_device *);
 
 #endif

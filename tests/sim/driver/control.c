@@ -8,8 +8,13 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "facts.h"
+#include "finding.h"
+#include "leaks.h"
+#include "locks.h"
 #include "log.h"
 #include "object.h"
+#include "schedule.h"
 #include "state.h"
 #include "stream.h"
 
@@ -77,8 +82,21 @@ uint64_t sim_pending(sim_stream_t h)
     struct sim_stream *s;
     sim_lock();
     uint64_t n = sim_stream_get(h, SIM_LEGACY, &s) == CUDA_SUCCESS ? s->submitted - s->done : UINT64_MAX;
+    if (!n) sim_stream_observe(s);
     sim_unlock();
     return n;
+}
+
+void sim_seed(uint64_t seed)
+{
+    sim_lock();
+    sim_schedule_seed(seed);
+    sim_unlock();
+}
+
+uint64_t sim_clock(void)
+{
+    return sim_schedule_clock();
 }
 
 /* --- calls --------------------------------------------------------------------------------------------------- */
@@ -141,7 +159,7 @@ uint64_t sim_live_objects(const char *kind)
     static const struct { const char *name; enum sim_kind kind; } kinds[] = {
         { "context", SIM_CONTEXT }, { "stream", SIM_STREAM }, { "event", SIM_EVENT }, { "pool", SIM_POOL },
         { "module", SIM_MODULE }, { "library", SIM_LIBRARY }, { "graph", SIM_GRAPH }, { "exec", SIM_EXEC },
-        { "array", SIM_ARRAY }, { "mipmap", SIM_MIPMAP }, { "physical", SIM_HANDLE },
+        { "array", SIM_ARRAY }, { "mipmap", SIM_MIPMAP }, { "physical", SIM_HANDLE }, { "external", SIM_EXTERNAL },
     };
     uint64_t n = UINT64_MAX;
     sim_lock();
@@ -162,45 +180,51 @@ uint64_t sim_device_used(int ordinal)
 
 /* --- the oracle ------------------------------------------------------------------------------------------------ */
 
-static void run_touch(struct sim_work *w)
-{
-    /* a byte at each end: enough for a page that is not there, and for a sanitizer's eye */
-    volatile uint8_t *p = (volatile uint8_t *)(uintptr_t)w->u.fill.dst;
-    p[0] = p[0];
-    p[w->u.fill.width - 1] = p[w->u.fill.width - 1];
-}
-
-int sim_launch_touch(sim_stream_t h, uint64_t ptr, uint64_t bytes)
-{
-    struct sim_stream *s;
-    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-    sim_lock();
-    CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
-    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(SIM_FN_cuLaunchKernel) : NULL;
-    if (w) {
-        if (sim_work_touch(w, ptr, bytes) != CUDA_SUCCESS || !w->touch_count) {
-            sim_log_violation_at(ptr, SIM_FN_cuLaunchKernel, "a launch names memory that is not allocated");
-        } else {
-            w->run = run_touch;
-            w->u.fill.dst = ptr;
-            w->u.fill.width = bytes;
-        }
-        result = sim_stream_submit(s, w);
-    } else if (result == CUDA_SUCCESS) {
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    sim_unlock();
-    return (int)result;
-}
-
 uint64_t sim_violations(void)
 {
-    return sim_log_violation_count();
+    return sim_finding_count_class(SIM_VIOLATION);
 }
 
 uint64_t sim_misuses(void)
 {
-    return sim_log_misuse_count();
+    return sim_finding_count_class(SIM_MISUSE);
+}
+
+int sim_lock_register(void *lock, int (*is_held_by_me)(void *))
+{
+    if (!lock || !is_held_by_me) return CUDA_ERROR_INVALID_VALUE;
+    return sim_locks_add(lock, is_held_by_me) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sim_lock_unregister(void *lock)
+{
+    sim_locks_remove(lock);
+}
+
+uint64_t sim_leaks(void)
+{
+    sim_lock();
+    uint64_t n = sim_leaks_count();
+    sim_unlock();
+    return n;
+}
+
+static enum sim_finding finding_of(const char *code)
+{
+    int i = 0;
+    while (i < SIM_FINDING_COUNT && strcmp(sim_finding_code((enum sim_finding)i), code) != 0) i++;
+    return (enum sim_finding)i;
+}
+
+uint64_t sim_findings(const char *code)
+{
+    enum sim_finding kind = finding_of(code);
+    return kind < SIM_FINDING_COUNT ? sim_finding_count(kind) : UINT64_MAX;
+}
+
+const char *sim_finding_kind(size_t index)
+{
+    return index < SIM_FINDING_COUNT ? sim_finding_code((enum sim_finding)index) : NULL;
 }
 
 /* --- the driver as a whole --------------------------------------------------------------------------------------- */
@@ -212,8 +236,32 @@ void sim_deinitialise(void)
 
 void sim_set_free_waits(int waits)
 {
+    sim_fact_put(SIM_FACT_free_waits, waits != 0);
+}
+
+int sim_fact_set(const char *name, int value)
+{
+    enum sim_fact fact = sim_fact_find(name);
+    if (fact == SIM_FACT_COUNT) return CUDA_ERROR_NOT_FOUND;
+    sim_fact_put(fact, value);
+    return CUDA_SUCCESS;
+}
+
+int sim_fact_get(const char *name)
+{
+    enum sim_fact fact = sim_fact_find(name);
+    return fact == SIM_FACT_COUNT ? -1 : sim_fact(fact);
+}
+
+const char *sim_fact_name(size_t index)
+{
+    return sim_fact_name_at(index);
+}
+
+void sim_set_poison(int on)
+{
     sim_lock();
-    sim_settings.free_waits = waits != 0;
+    sim_arena_set_poison(on != 0);
     sim_unlock();
 }
 
@@ -221,4 +269,5 @@ void sim_reset(void)
 {
     sim_fn_reset();
     sim_log_reset();
+    sim_finding_reset();
 }

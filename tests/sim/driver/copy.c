@@ -86,6 +86,23 @@ static CUresult copy_box(const struct sim_copy *c, CUstream h, enum sim_default 
     return result;
 }
 
+CUresult sim_copy_check(const struct sim_copy *c)
+{
+    if (!c->dst || !c->src) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    struct sim_work *w = sim_work_new(SIM_FN_cuMemcpy);
+    if (w) w->u.copy = *c;
+    CUresult result = w ? sim_copy_touch(w) : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_work_free(w);
+    sim_unlock();
+    return result;
+}
+
+CUresult sim_copy_submit(const struct sim_copy *c, CUstream h, enum sim_default dflt, enum sim_fn fn)
+{
+    return copy_box(c, h, dflt, RETURNS_AT_ONCE, fn);
+}
+
 static CUresult copy_line(uint64_t dst, uint64_t src, size_t n, CUstream h, enum sim_default dflt, enum waits waits,
                           enum sim_fn fn)
 {

@@ -3,31 +3,35 @@
 #include "context.h"
 #include "pool.h"
 #include "state.h"
+#include "visible.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTEXT_SLACK = 2, MULTIPROCESSORS = 64, MAJOR = 9, MINOR = 0 };
+enum { CONTEXT_SLACK = 2, MAJOR = 9, MINOR = 0 };
 
 static struct sim_device devices[SIM_DEVICES_MAX];
 static int opened; /* devices open; written once, by sim_devices_open */
 
-static CUresult open_device(int ordinal)
+static CUresult open_device(int ordinal, int physical)
 {
     struct sim_device *d = &devices[ordinal];
     d->ordinal = ordinal;
-    d->total = sim_settings.memory;
+    d->physical = physical;
+    d->total = sim_settings.memory[physical];
     /* more addresses than bytes: the account says when memory is out, fragmentation does not */
-    if (sim_arena_open(&d->arena, sim_settings.memory * CONTEXT_SLACK) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    d->default_pool = d->pool = sim_pool_new(d, true);
+    if (sim_arena_open(&d->arena, d->total * CONTEXT_SLACK) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    d->default_pool = d->pool = sim_pool_new(d, true, false);
     return d->pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_devices_open(void)
 {
-    if (!sim_settings.devices) return CUDA_ERROR_NO_DEVICE;
-    while (opened < sim_settings.devices) {
-        CUresult result = open_device(opened);
+    int physical[SIM_DEVICES_MAX];
+    int visible = sim_visible_devices(sim_settings.devices, physical);
+    if (!visible) return CUDA_ERROR_NO_DEVICE;
+    while (opened < visible) {
+        CUresult result = open_device(opened, physical[opened]);
         if (result != CUDA_SUCCESS) return result;
         opened++;
     }
@@ -37,6 +41,13 @@ CUresult sim_devices_open(void)
 struct sim_device *sim_device_get(int ordinal)
 {
     return ordinal >= 0 && ordinal < opened ? &devices[ordinal] : NULL;
+}
+
+struct sim_device *sim_device_physical(int physical)
+{
+    for (int i = 0; i < opened; i++)
+        if (devices[i].physical == physical) return &devices[i];
+    return NULL;
 }
 
 int sim_device_count(void)
@@ -51,12 +62,34 @@ struct sim_device *sim_device_of_address(uint64_t address)
     return NULL;
 }
 
+bool sim_host_location(const CUmemLocation *l)
+{
+    if (l->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) return l->id == 0;
+    return l->type == CU_MEM_LOCATION_TYPE_HOST || l->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 bool sim_device_charge(struct sim_device *d, uint64_t bytes)
 {
+    if (bytes > d->total - d->used) sim_device_trim_graphs(d);
     if (bytes > d->total - d->used) sim_pool_trim_device(d);
     if (bytes > d->total - d->used) return false;
     d->used += bytes;
     return true;
+}
+
+bool sim_device_charge_graph(struct sim_device *d, uint64_t bytes)
+{
+    uint64_t cached = bytes < d->graph_cached ? bytes : d->graph_cached;
+    d->graph_cached -= cached;
+    if (sim_device_charge(d, bytes - cached)) return true;
+    d->graph_cached += cached;
+    return false;
+}
+
+void sim_device_trim_graphs(struct sim_device *d)
+{
+    sim_device_refund(d, d->graph_cached);
+    d->graph_cached = 0;
 }
 
 void sim_device_refund(struct sim_device *d, uint64_t bytes)
@@ -115,9 +148,7 @@ static CUresult uuid_of(CUuuid *uuid, int dev)
 {
     if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(uuid->bytes, "simulated-gpu-00", sizeof uuid->bytes);
-    uuid->bytes[14] = (char)('0' + dev / 10);
-    uuid->bytes[15] = (char)('0' + dev % 10);
+    sim_device_uuid(sim_device_get(dev)->physical, uuid);
     return CUDA_SUCCESS;
 }
 
@@ -138,7 +169,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
     SIM_ENTER(cuDeviceGetPCIBusId);
     if (!id || len <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(id, (size_t)len, "0000:%02X:00.0", (unsigned)dev + 1);
+    snprintf(id, (size_t)len, "0000:%02X:00.0", (unsigned)sim_device_get(dev)->physical + 1);
     return CUDA_SUCCESS;
 }
 
@@ -150,8 +181,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
     int n = sscanf(id, "%x:%x:%x", &domain, &bus, &slot);
     if (n == 2) bus = domain; /* "bus:slot" */
     if (n < 2) return CUDA_ERROR_INVALID_VALUE;
-    if (!sim_device_get((int)bus - 1)) return CUDA_ERROR_INVALID_DEVICE;
-    *dev = (int)bus - 1;
+    struct sim_device *d = sim_device_physical((int)bus - 1);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    *dev = d->ordinal;
     return CUDA_SUCCESS;
 }
 
@@ -201,7 +233,7 @@ static const struct attribute attributes[] = {
     { CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32 },
     { CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, SIM_ALIGNMENT },
     { CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
-    { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, MULTIPROCESSORS },
+    { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, SIM_MULTIPROCESSORS },
     { CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
     { CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
     { CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2600000 },
@@ -225,6 +257,7 @@ static const struct attribute attributes[] = {
     { CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
     { CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448 },
     { CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32 },
@@ -232,6 +265,13 @@ static const struct attribute attributes[] = {
     { CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR },
     { CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1 },
+    { CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1 },
+    { CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072 },
     { CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072 },
@@ -246,7 +286,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     SIM_ENTER(cuDeviceGetAttribute);
     if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device_get(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? dev + 1 : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? sim_device_get(dev)->physical + 1 : 0;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].name == attribute) *value = attributes[i].value;
     return CUDA_SUCCESS;

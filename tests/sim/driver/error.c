@@ -45,6 +45,8 @@ enum { COUNT = sizeof errors / sizeof *errors };
 
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
+    CUresult refused = sim_enter_query(SIM_FN_cuGetErrorName);
+    if (refused != CUDA_SUCCESS) return refused;
     if (!text) return CUDA_ERROR_INVALID_VALUE;
     *text = NULL;
     for (int i = 0; i < COUNT; i++)
@@ -54,6 +56,8 @@ CUresult cuGetErrorName(CUresult error, const char **text)
 
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
+    CUresult refused = sim_enter_query(SIM_FN_cuGetErrorString);
+    if (refused != CUDA_SUCCESS) return refused;
     if (!text) return CUDA_ERROR_INVALID_VALUE;
     *text = NULL;
     for (int i = 0; i < COUNT; i++)

@@ -1,12 +1,15 @@
 /* The entry points of executable graphs. */
 #include "context.h"
+#include "facts.h"
 #include "graph.h"
 #include "state.h"
 #include "stream.h"
 
 static void destroy(struct sim_object *o)
 {
-    sim_templates_clear(&((struct sim_exec *)o)->works);
+    struct sim_exec *x = (struct sim_exec *)o;
+    sim_templates_clear(&x->works);
+    if (x->of) sim_object_unref(&x->of->object);
 }
 
 static CUresult instantiate(CUgraphExec *ret, CUgraph graph, unsigned long long flags)
@@ -16,10 +19,14 @@ static CUresult instantiate(CUgraphExec *ret, CUgraph graph, unsigned long long 
     sim_lock();
     struct sim_graph *g = sim_object_find(graph, SIM_GRAPH);
     CUresult result = g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (g && !(x = sim_object_new(SIM_EXEC, sizeof *x, destroy))) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (g && g->has_memory && g->instances) result = (CUresult)sim_fact(SIM_FACT_second_instance);
+    if (result == CUDA_SUCCESS && !(x = sim_object_new(SIM_EXEC, sizeof *x, destroy))) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (x) result = sim_graph_flatten(g, &x->works);
     if (result == CUDA_SUCCESS) {
         x->flags = flags;
+        x->of = g;
+        sim_object_ref(&g->object);
+        g->instances++;
         *ret = (CUgraphExec)x;
     } else if (x) {
         sim_object_close(&x->object);
@@ -65,7 +72,10 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     SIM_ENTER(cuGraphExecDestroy);
     sim_lock();
     struct sim_exec *x = sim_object_find(exec, SIM_EXEC);
-    if (x) sim_object_close(&x->object);
+    if (x) {
+        x->of->instances--;
+        sim_object_close(&x->object);
+    }
     sim_unlock();
     return x ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

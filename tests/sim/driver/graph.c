@@ -2,7 +2,8 @@
 
 #include "block.h"
 #include "capture.h"
-#include "log.h"
+#include "event.h"
+#include "finding.h"
 #include "memory.h"
 #include "state.h"
 #include "stream.h"
@@ -30,7 +31,7 @@ void sim_graph_memory_disown(struct sim_block *b, enum sim_fn fn)
 static void finish_free(struct sim_work *w)
 {
     struct sim_block *b = w->u.block;
-    if (b->state != SIM_LIVE) sim_log_violation_by(b, w->fn, "graph memory is freed while it is not allocated");
+    if (b->state != SIM_LIVE) sim_find_work(SIM_FINDING_graph_double_free, w, b);
     b->state = SIM_GONE_BLOCK;
 }
 
@@ -52,6 +53,7 @@ CUresult sim_graph_memory_new(struct sim_device *d, uint64_t size, enum sim_fn f
     b->state = SIM_UNBORN;
     w->type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
     w->finish = finish_alloc;
+    w->effect = SIM_ALLOCATES;
     own(w, b);
     *ret_work = w;
     return CUDA_SUCCESS;
@@ -63,6 +65,7 @@ struct sim_work *sim_graph_memory_free_work(struct sim_block *b, enum sim_fn fn)
     if (!w) return NULL;
     w->type = CU_GRAPH_NODE_TYPE_MEM_FREE;
     w->finish = finish_free;
+    w->effect = SIM_RELEASES;
     own(w, b);
     return w;
 }
@@ -116,6 +119,34 @@ bool sim_node_depend(struct sim_graph_node *n, struct sim_graph_node *on)
     return true;
 }
 
+bool sim_node_independ(struct sim_graph_node *n, struct sim_graph_node *on)
+{
+    for (size_t i = 0; i < n->dep_count; i++)
+        if (n->deps[i] == on) {
+            n->deps[i] = n->deps[--n->dep_count];
+            sim_object_unref(&on->object);
+            return true;
+        }
+    return false;
+}
+
+/* The graph has memory of its own, or frees another's. */
+static void note_memory(struct sim_graph *g, CUgraphNodeType type, const struct sim_work *w)
+{
+    struct sim_block *b = w ? w->owned : NULL;
+    if (!b) return;
+    g->has_memory = true;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) b->made_in = g->object.id;
+    else if (b->made_in == g->object.id) b->freed_inside = true;
+    else b->freed_outside = true;
+}
+
+CUresult sim_graph_memory_check_free(const struct sim_graph *g, const struct sim_block *b)
+{
+    bool own = b->made_in == g->object.id;
+    return b->freed_inside || (own && b->freed_outside) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 struct sim_graph_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type, struct sim_work *work,
                                      struct sim_graph_node *const *deps, size_t count)
 {
@@ -131,6 +162,7 @@ struct sim_graph_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type, 
     if (work) n->works.items[n->works.count++] = work;
     n->type = type;
     n->graph = g;
+    note_memory(g, type, work);
     *g->tail = n;
     g->tail = &n->next;
     g->count++;
@@ -253,12 +285,21 @@ static CUresult capture_launch(struct sim_exec *x, struct sim_stream *s)
     return n ? sim_templates_append(&n->works, &x->works) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+static bool is_event_node(const struct sim_work *w)
+{
+    return w->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || w->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+}
+
 CUresult sim_exec_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
 {
     if (s->capture) return capture_launch(x, s);
     CUresult result = sim_capture_check_implicit(s);
     if (result == CUDA_SUCCESS) result = settle_earlier_launch(x, s, fn);
     for (size_t i = 0; i < x->works.count && result == CUDA_SUCCESS; i++) {
+        if (is_event_node(x->works.items[i])) {
+            result = sim_event_launch(x->works.items[i], s, fn);
+            continue;
+        }
         struct sim_work *w = sim_work_clone(x->works.items[i]);
         if (!w) {
             result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -291,6 +332,9 @@ CUresult sim_graph_capture_alloc(struct sim_stream *s, struct sim_device *d, uin
 
 CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum sim_fn fn)
 {
+    CUresult allowed = s->capture     ? sim_graph_memory_check_free(sim_capture_graph(s), b)
+                       : b->freed_inside ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (allowed != CUDA_SUCCESS) return allowed;
     struct sim_work *w = sim_graph_memory_free_work(b, fn);
     if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!s->capture) {
@@ -304,7 +348,8 @@ CUresult sim_graph_free_async(struct sim_stream *s, struct sim_block *b, enum si
 
 CUresult sim_graph_free_now(struct sim_block *b, enum sim_fn fn)
 {
-    if (b->state != SIM_LIVE) return CUDA_ERROR_INVALID_VALUE;
+    if (b->state != SIM_LIVE || b->freed_inside) return CUDA_ERROR_INVALID_VALUE;
+    sim_order_released(b);
     b->state = SIM_GONE_BLOCK;
     b->promised = false;
     settle(b, fn);

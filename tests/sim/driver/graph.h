@@ -24,16 +24,20 @@ struct sim_graph_node {
     struct sim_graph_node **deps;     /* references are held */
     size_t dep_count;
     bool mark;                        /* for walks */
+    uint64_t clone_of;                /* id of the node this one was copied from, 0: none */
 };
 
 struct sim_graph {
     struct sim_object object;
     struct sim_graph_node *first, **tail; /* each holds the handle's reference */
     size_t count;
+    bool has_memory;                      /* allocation or free nodes: much is forbidden then */
+    unsigned instances;                   /* executable graphs made of it */
 };
 
 struct sim_exec {
     struct sim_object object;
+    struct sim_graph *of;                 /* a reference is held */
     unsigned long long flags;
     struct sim_templates works;
 };
@@ -44,6 +48,8 @@ void sim_graph_close(struct sim_graph *);
 struct sim_graph_node *sim_graph_add(struct sim_graph *, CUgraphNodeType, struct sim_work *,
                                      struct sim_graph_node *const *deps, size_t count);
 bool sim_node_depend(struct sim_graph_node *, struct sim_graph_node *on);
+/* Takes an edge away; false when there is none. */
+bool sim_node_independ(struct sim_graph_node *, struct sim_graph_node *on);
 void sim_node_remove(struct sim_graph_node *);
 /* Marks everything the nodes depend on, themselves included, and nothing else; false when out of memory. */
 bool sim_graph_mark(struct sim_graph *, struct sim_graph_node *const *nodes, size_t count);
@@ -57,6 +63,8 @@ CUresult sim_exec_launch(struct sim_exec *, struct sim_stream *, enum sim_fn);
 /* Graph memory. An allocation work and, later, a free work for a block; the block is new for the first. */
 CUresult sim_graph_memory_new(struct sim_device *, uint64_t size, enum sim_fn, struct sim_work **ret_work);
 struct sim_work *sim_graph_memory_free_work(struct sim_block *, enum sim_fn);
+/* May the graph get a free node for the block? Within the graph that allocates it once, and then nowhere else. */
+CUresult sim_graph_memory_check_free(const struct sim_graph *, const struct sim_block *);
 /* A work that owned the block ends. Without owners and not allocated, its addresses go. */
 void sim_graph_memory_disown(struct sim_block *, enum sim_fn);
 

@@ -52,10 +52,11 @@ CUresult cuGraphDestroyNode(CUgraphNode node)
     SIM_ENTER(cuGraphDestroyNode);
     sim_lock();
     struct sim_graph_node *n = get_node(node);
-    bool removable = n && n->graph;
-    if (removable) sim_node_remove(n);
+    CUresult result = !n || !n->graph ? CUDA_ERROR_INVALID_VALUE
+                      : n->graph->has_memory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) sim_node_remove(n);
     sim_unlock();
-    return removable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return result;
 }
 
 static CUresult add_dependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)

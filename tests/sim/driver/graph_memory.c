@@ -1,5 +1,5 @@
-/* What a device says about the memory of its graphs. Addresses that graphs hold are reserved memory, those that a
- * launch has allocated are used; nothing is cached beyond that, so there is nothing to trim. */
+/* What a device says about the memory of its graphs. Addresses that graphs hold, and what they gave back and nobody
+ * trimmed, are reserved memory; what a launch has allocated is used. */
 #include "block.h"
 #include "device.h"
 #include "state.h"
@@ -22,7 +22,7 @@ static void count(const struct sim_block *b, void *arg)
 
 static struct figures figures_of(const struct sim_device *d)
 {
-    struct figures f = { d, 0, 0 };
+    struct figures f = { d, 0, d->graph_cached };
     sim_block_each(count, &f);
     if (f.used > used_high[d->ordinal]) used_high[d->ordinal] = f.used;
     if (f.reserved > reserved_high[d->ordinal]) reserved_high[d->ordinal] = f.reserved;
@@ -68,5 +68,10 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribu
 CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {
     SIM_ENTER(cuDeviceGraphMemTrim);
-    return sim_device_get(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    struct sim_device *d = sim_device_get(dev);
+    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
+    sim_device_trim_graphs(d);
+    sim_unlock();
+    return CUDA_SUCCESS;
 }

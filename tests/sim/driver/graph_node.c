@@ -3,6 +3,7 @@
 #include "context.h"
 #include "copy.h"
 #include "device.h"
+#include "event.h"
 #include "graph.h"
 #include "log.h"
 #include "state.h"
@@ -120,10 +121,22 @@ static CUresult add_child(const struct spot *at, CUgraph child)
     struct sim_templates works = { 0 };
     sim_lock();
     struct sim_graph *c = sim_object_find(child, SIM_GRAPH);
-    CUresult result = c ? sim_graph_flatten(c, &works) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !c ? CUDA_ERROR_INVALID_VALUE : c->has_memory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) result = sim_graph_flatten(c, &works);
     result = add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, result);
     if (result == CUDA_SUCCESS) get_node(*at->node)->works = works;
     else sim_templates_clear(&works);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_event(const struct spot *at, CUgraphNodeType type, CUevent event)
+{
+    sim_lock();
+    struct sim_event *e = sim_object_find(event, SIM_EVENT);
+    struct sim_work *w = e ? sim_event_node_work(e, type, at->fn) : NULL;
+    CUresult result = !e ? CUDA_ERROR_INVALID_HANDLE : w ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    result = add(at, type, w, result);
     sim_unlock();
     return result;
 }
@@ -148,7 +161,8 @@ static CUresult add_free(const struct spot *at, CUdeviceptr dptr)
 {
     sim_lock();
     struct sim_block *b = sim_block_at(dptr);
-    CUresult result = b && b->kind == SIM_BLOCK_GRAPH ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    struct sim_graph *g = sim_object_find(at->graph, SIM_GRAPH);
+    CUresult result = b && b->kind == SIM_BLOCK_GRAPH && g ? sim_graph_memory_check_free(g, b) : CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = result == CUDA_SUCCESS ? sim_graph_memory_free_work(b, at->fn) : NULL;
     if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
     result = add(at, CU_GRAPH_NODE_TYPE_MEM_FREE, w, result);
@@ -216,6 +230,18 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
     return add_free(SPOT(cuGraphAddMemFreeNode), dptr);
 }
 
+CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUevent event)
+{
+    SIM_ENTER(cuGraphAddEventRecordNode);
+    return add_event(SPOT(cuGraphAddEventRecordNode), CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUevent event)
+{
+    SIM_ENTER(cuGraphAddEventWaitNode);
+    return add_event(SPOT(cuGraphAddEventWaitNode), CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
 /* --- entry points for any kind --------------------------------------------------------------------------------------- */
 
 static CUresult add_any(const struct spot *at, CUgraphNodeParams *p)
@@ -232,6 +258,8 @@ static CUresult add_any(const struct spot *at, CUgraphNodeParams *p)
     }
     case CU_GRAPH_NODE_TYPE_HOST: return add_host(at, p->host.fn, p->host.userData);
     case CU_GRAPH_NODE_TYPE_GRAPH: return add_child(at, p->graph.graph);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return add_event(at, CU_GRAPH_NODE_TYPE_EVENT_RECORD, p->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return add_event(at, CU_GRAPH_NODE_TYPE_WAIT_EVENT, p->eventWait.event);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return add_alloc(at, &p->alloc.poolProps, p->alloc.bytesize, &p->alloc.dptr);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(at, p->free.dptr);
     default: return CUDA_ERROR_NOT_SUPPORTED;

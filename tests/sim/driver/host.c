@@ -2,6 +2,8 @@
 
 #include "capture.h"
 #include "context.h"
+#include "free_check.h"
+#include "facts.h"
 #include "log.h"
 #include "state.h"
 
@@ -27,9 +29,15 @@ static CUresult allocate(void **pp, size_t size, unsigned flags, enum sim_fn fn)
 {
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     struct sim_context *c;
-    if (!pp || !size || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    if (!pp || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_context_current(&c);
+    if (result == CUDA_SUCCESS && !size) {
+        result = (CUresult)sim_fact(SIM_FACT_zero_bytes_host);
+        if (result == CUDA_SUCCESS) *pp = NULL;
+        sim_unlock();
+        return result;
+    }
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         void *p = pages(size) < size ? MAP_FAILED
@@ -37,7 +45,7 @@ static CUresult allocate(void **pp, size_t size, unsigned flags, enum sim_fn fn)
         struct sim_block *b =
             p == MAP_FAILED ? NULL : sim_block_new(SIM_BLOCK_HOST, (uint64_t)(uintptr_t)p, pages(size), size, fn);
         if (b) {
-            b->context = c;
+            b->context = sim_context_owner(c);
             b->device = c->device;
             b->flags = flags;
             *pp = p;
@@ -63,15 +71,17 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int flags)
     return allocate(pp, bytesize, flags, SIM_FN_cuMemHostAlloc);
 }
 
-/* Both ends of host memory wait for the context, as the driver does: a copy may still be reading it. */
+/* Both ends of host memory wait for the context: a copy may still be reading it. */
 static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUresult unknown)
 {
     sim_lock();
     struct sim_block *b = sim_block_at((uint64_t)(uintptr_t)p);
+    if (b) sim_free_check(b);
+    else sim_free_check_unknown((uint64_t)(uintptr_t)p);
     CUresult result = b && b->kind == kind ? sim_capture_check_unsafe() : unknown;
     if (result == CUDA_SUCCESS) {
         sim_block_ref(b);
-        sim_context_wait(b->context);
+        if (sim_fact(SIM_FACT_host_free_waits)) sim_context_wait(b->context);
         if (b->mapped) sim_host_release(b, fn);
         else result = unknown;
         sim_block_unref(b);
@@ -84,6 +94,7 @@ static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUres
 CUresult cuMemFreeHost(void *p)
 {
     SIM_ENTER(cuMemFreeHost);
+    if (!p) return (CUresult)sim_fact(SIM_FACT_free_host_null);
     return release(p, SIM_BLOCK_HOST, SIM_FN_cuMemFreeHost, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -107,7 +118,7 @@ static CUresult host_register(void *p, size_t size, unsigned flags, enum sim_fn 
     if (result == CUDA_SUCCESS) {
         struct sim_block *b = sim_block_new(SIM_BLOCK_REGISTERED, start, size, size, fn);
         if (b) {
-            b->context = c;
+            b->context = sim_context_owner(c);
             b->device = c->device;
             b->flags = flags;
         } else {

@@ -1,13 +1,14 @@
-/* Memory and events of another process of this user: a handle says where the owner keeps its arena. */
+#include "ipc.h"
+
 #include "block.h"
 #include "context.h"
 #include "device.h"
-#include "event.h"
 #include "log.h"
 #include "state.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,13 @@ struct handle {
     char magic[8];
     int32_t pid, fd, ordinal, spare;
     uint64_t offset, span, size;
+    uint64_t block; /* an address that is allocated again gets another handle */
+};
+
+/* A handle that this process has open: one mapping, however often it was opened. */
+struct opened {
+    struct handle handle;
+    unsigned count;
 };
 
 _Static_assert(sizeof(struct handle) <= sizeof(CUipcMemHandle), "fits");
@@ -31,7 +39,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
     bool fits = b && b->kind == SIM_BLOCK_DEVICE;
     if (fits) {
         struct handle h = { .pid = getpid(), .fd = b->device->arena.fd, .ordinal = b->device->ordinal,
-                            .offset = b->range.start - b->device->arena.base, .span = b->range.size, .size = b->size };
+                            .offset = b->range.start - b->device->arena.base, .span = b->range.size, .size = b->size, .block = b->id };
         memcpy(h.magic, magic, sizeof magic);
         memset(handle, 0, sizeof *handle);
         memcpy(handle, &h, sizeof h);
@@ -56,31 +64,58 @@ static char *map_remote(const struct handle *h, uint64_t *ret_lead, uint64_t *re
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* The context has this handle open already? */
+static struct sim_block *find_open(const struct sim_context *c, const struct handle *h)
+{
+    for (struct sim_block *b = sim_block_next(0); b; b = sim_block_next(b->range.start + 1))
+        if (b->kind == SIM_BLOCK_IPC && b->context == c && memcmp(b->backing, h, sizeof *h) == 0) return b;
+    return NULL;
+}
+
+static CUresult map(struct sim_context *c, const struct handle *h, enum sim_fn fn, struct sim_block **ret_block)
+{
+    uint64_t lead = 0, length = 0;
+    struct opened *o = malloc(sizeof *o);
+    char *p = o ? map_remote(h, &lead, &length) : NULL;
+    struct sim_block *b = p ? sim_block_new(SIM_BLOCK_IPC, (uint64_t)(uintptr_t)p + lead, h->span, h->size, fn) : NULL;
+    if (!b) {
+        if (p) munmap(p, length);
+        free(o);
+        return p || !o ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_MAP_FAILED;
+    }
+    *o = (struct opened){ *h, 1 };
+    b->context = c;
+    b->device = c->device;
+    b->backing = o;
+    b->backing_offset = lead;
+    *ret_block = b;
+    return CUDA_SUCCESS;
+}
+
+void sim_ipc_release(struct sim_block *b, enum sim_fn fn)
+{
+    uint64_t start = b->range.start - b->backing_offset, length = b->range.size + b->backing_offset;
+    free(b->backing);
+    b->backing = NULL;
+    sim_block_unmap(b, fn);
+    sim_block_retire(b);
+    munmap((void *)(uintptr_t)start, length);
+}
+
 static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, unsigned flags, enum sim_fn fn)
 {
     struct sim_context *c;
     struct handle h;
-    uint64_t lead, length;
     memcpy(&h, handle, sizeof h);
     if (!dptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || memcmp(h.magic, magic, sizeof magic) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (h.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT; /* not within one process */
     sim_lock();
     CUresult result = sim_context_current(&c);
-    char *p = result == CUDA_SUCCESS ? map_remote(&h, &lead, &length) : NULL;
-    if (result == CUDA_SUCCESS && !p) result = CUDA_ERROR_MAP_FAILED;
-    if (result == CUDA_SUCCESS) {
-        struct sim_block *b = sim_block_new(SIM_BLOCK_IPC, (uint64_t)(uintptr_t)p + lead, h.span, h.size, fn);
-        if (b) {
-            b->context = c;
-            b->device = c->device;
-            b->backing_offset = lead;
-            *dptr = b->range.start;
-        } else {
-            munmap(p, length);
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
-    }
+    struct sim_block *b = result == CUDA_SUCCESS ? find_open(c, &h) : NULL;
+    if (b) ((struct opened *)b->backing)->count++;
+    else if (result == CUDA_SUCCESS) result = map(c, &h, fn, &b);
+    if (b) *dptr = b->range.start;
     sim_unlock();
     sim_log_call(fn, result, result ? 0 : *dptr, "size", h.size, NULL, 0);
     return result;
@@ -103,13 +138,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     SIM_ENTER(cuIpcCloseMemHandle);
     sim_lock();
     struct sim_block *b = sim_block_at(dptr);
-    bool fits = b && b->kind == SIM_BLOCK_IPC;
-    if (fits) {
-        uint64_t lead = b->backing_offset, span = b->range.size;
-        sim_block_unmap(b, SIM_FN_cuIpcCloseMemHandle);
-        sim_block_retire(b);
-        munmap((void *)(uintptr_t)(dptr - lead), lead + span);
-    }
+    bool fits = b && b->kind == SIM_BLOCK_IPC && !b->pool;
+    if (fits && --((struct opened *)b->backing)->count == 0) sim_ipc_release(b, SIM_FN_cuIpcCloseMemHandle);
     sim_unlock();
     CUresult result = fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     sim_log_plain(SIM_FN_cuIpcCloseMemHandle, result, dptr);

@@ -23,6 +23,7 @@ static CUresult launch(CUfunction f, uint64_t threads, CUstream h, enum sim_defa
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS && !is_code(f)) result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS && (!threads || threads > 1024)) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && s->context) result = sim_context_launches(s->context);
     if (result == CUDA_SUCCESS) {
         struct sim_work *w = sim_work_new(fn);
         result = w ? sim_stream_submit(s, w) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -65,6 +66,7 @@ static void run_host(struct sim_work *w)
 void sim_work_call_host(struct sim_work *w, CUhostFn call, void *arg)
 {
     w->type = CU_GRAPH_NODE_TYPE_HOST;
+    w->calls_host = true;
     w->run = run_host;
     w->u.host.call = call;
     w->u.host.arg = arg;
@@ -107,6 +109,7 @@ static CUresult add_callback(CUstream h, CUstreamCallback call, void *arg, unsig
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (w) {
         w->run = run_callback;
+        w->calls_host = true;
         w->u.callback.call = call;
         w->u.callback.stream = h;
         w->u.callback.arg = arg;

@@ -1,10 +1,7 @@
 #include "log.h"
 
-#include "block.h"
-
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +21,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call ring[LINES];
 static size_t written; /* calls since the last reset */
 static int file = -1;
-static bool quiet;
-static atomic_ullong violations, misuses;
 
 __attribute__((constructor)) static void open_file(void)
 {
     const char *path = getenv("SIMCUDA_LOG");
-    quiet = getenv("SIMCUDA_QUIET") != NULL;
     if (path) file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
@@ -74,56 +68,6 @@ void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address)
     sim_log_call(fn, result, address, NULL, 0, NULL, 0);
 }
 
-static void print(const char *line, int n)
-{
-    if (!quiet && n > 0) put(STDERR_FILENO, line, (size_t)n < LINE * 2 ? (size_t)n : LINE * 2 - 1);
-}
-
-static const char *name_of(enum sim_fn fn)
-{
-    return fn < SIM_FN_COUNT ? sim_entries[fn].symbol : "nobody";
-}
-
-void sim_log_violation_by(const struct sim_block *b, enum sim_fn fn, const char *what)
-{
-    char line[LINE * 2];
-    atomic_fetch_add(&violations, 1);
-    int n = snprintf(line, sizeof line, "simcuda: violation: %s: %s: %s block 0x%llx of %llu bytes (id %llu, made by %s, freed by %s)\n",
-                     name_of(fn), what, sim_block_kind_name(b->kind), (unsigned long long)b->range.start,
-                     (unsigned long long)b->size, (unsigned long long)b->id, name_of(b->born), name_of(b->freed));
-    print(line, n);
-}
-
-void sim_log_violation(const struct sim_block *b, const char *what)
-{
-    sim_log_violation_by(b, b->freed, what);
-}
-
-void sim_log_violation_at(uint64_t address, enum sim_fn fn, const char *what)
-{
-    char line[LINE * 2];
-    atomic_fetch_add(&violations, 1);
-    print(line, snprintf(line, sizeof line, "simcuda: violation: %s: %s: address 0x%llx\n", name_of(fn), what,
-                         (unsigned long long)address));
-}
-
-void sim_log_misuse(enum sim_fn fn, const char *what)
-{
-    char line[LINE * 2];
-    atomic_fetch_add(&misuses, 1);
-    print(line, snprintf(line, sizeof line, "simcuda: misuse: %s %s\n", name_of(fn), what));
-}
-
-uint64_t sim_log_violation_count(void)
-{
-    return atomic_load(&violations);
-}
-
-uint64_t sim_log_misuse_count(void)
-{
-    return atomic_load(&misuses);
-}
-
 bool sim_log_line(size_t index, char *ret_text, size_t room)
 {
     struct call c = { 0 };
@@ -145,6 +89,4 @@ void sim_log_reset(void)
     pthread_mutex_lock(&lock);
     written = 0;
     pthread_mutex_unlock(&lock);
-    atomic_store(&violations, 0);
-    atomic_store(&misuses, 0);
 }

@@ -3,7 +3,11 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
+#include "external.h"
+#include "facts.h"
 #include "host.h"
+#include "ipc.h"
 #include "log.h"
 #include "pool.h"
 #include "state.h"
@@ -19,7 +23,8 @@ CUresult sim_memory_new(struct sim_device *d, struct sim_context *c, enum sim_bl
                         enum sim_fn fn, struct sim_block **ret_block)
 {
     uint64_t span = sim_memory_span(size);
-    if (span < size || !sim_device_charge(d, span)) return CUDA_ERROR_OUT_OF_MEMORY;
+    bool charged = span >= size && (kind == SIM_BLOCK_GRAPH ? sim_device_charge_graph(d, span) : sim_device_charge(d, span));
+    if (!charged) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = sim_arena_take(&d->arena, span);
     struct sim_block *b = address ? sim_block_new(kind, address, span, size, fn) : NULL;
     if (!b) {
@@ -37,10 +42,12 @@ void sim_memory_release(struct sim_block *b, enum sim_fn fn)
 {
     struct sim_device *d = b->device;
     uint64_t address = b->range.start, span = b->range.size;
+    bool cached = b->kind == SIM_BLOCK_GRAPH;
     sim_block_unmap(b, fn);
     sim_block_retire(b);
     sim_arena_give(&d->arena, address, span);
-    sim_device_refund(d, span);
+    if (cached) d->graph_cached += span;
+    else sim_device_refund(d, span);
 }
 
 /* Arrays go with their handles (array.c). */
@@ -57,6 +64,8 @@ void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
         if (b->context == c) {
             if (is_synchronous(b->kind)) sim_memory_release(b, fn);
             else if (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) sim_host_release(b, fn);
+            else if (b->kind == SIM_BLOCK_IPC) sim_ipc_release(b, fn);
+            else if (b->kind == SIM_BLOCK_EXTERNAL) sim_external_release(b, fn);
         }
         b = sim_block_next(next);
     }
@@ -69,9 +78,14 @@ static CUresult allocate(enum sim_block_kind kind, uint64_t size, unsigned flags
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_context_current(&c);
-    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !size) {
+        result = (CUresult)sim_fact(SIM_FACT_zero_bytes);
+        if (result == CUDA_SUCCESS) *dptr = 0;
+        sim_unlock();
+        return result;
+    }
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
-    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, c, kind, size, fn, &b);
+    if (result == CUDA_SUCCESS) result = sim_memory_new(c->device, sim_context_owner(c), kind, size, fn, &b);
     if (result == CUDA_SUCCESS) {
         b->flags = flags;
         *dptr = b->range.start;
@@ -113,12 +127,22 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 static CUresult release(CUdeviceptr dptr)
 {
     struct sim_block *b = sim_block_at(dptr);
+    if (!b) sim_free_check_unknown(dptr);
     if (!b) return CUDA_ERROR_INVALID_VALUE;
-    if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
-    if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED) return CUDA_ERROR_INVALID_VALUE;
+    sim_free_check(b);
+    if (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH || (b->kind == SIM_BLOCK_IPC && b->pool)) return sim_pool_free_now(b, SIM_FN_cuMemFree_v2);
+    if (b->kind != SIM_BLOCK_DEVICE && b->kind != SIM_BLOCK_MANAGED && b->kind != SIM_BLOCK_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sim_capture_check_unsafe();
     if (result != CUDA_SUCCESS) return result;
-    if (!sim_settings.free_waits) {
+    if (b->kind == SIM_BLOCK_EXTERNAL) {
+        sim_block_unmap(b, SIM_FN_cuMemFree_v2);
+        if (sim_fact(SIM_FACT_free_waits)) sim_context_wait(b->context);
+        sim_external_release(b, SIM_FN_cuMemFree_v2);
+        return CUDA_SUCCESS;
+    }
+    if (!sim_fact(SIM_FACT_free_waits)) {
+        sim_order_released(b);
         sim_memory_release(b, SIM_FN_cuMemFree_v2);
         return CUDA_SUCCESS;
     }
@@ -150,12 +174,14 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     SIM_ENTER(cuMemGetInfo_v2);
     struct sim_context *c;
-    if (!free_bytes || !total) return CUDA_ERROR_INVALID_VALUE;
+    if ((!free_bytes || !total) && sim_fact(SIM_FACT_info_null)) return (CUresult)sim_fact(SIM_FACT_info_null);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) {
-        *free_bytes = c->device->total - c->device->used;
-        *total = c->device->total;
+        uint64_t unused = c->device->total - c->device->used;
+        if (!sim_fact(SIM_FACT_info_counts_pools)) unused += sim_pool_cached(c->device);
+        if (free_bytes) *free_bytes = unused;
+        if (total) *total = c->device->total;
     }
     sim_unlock();
     return result;

@@ -67,7 +67,7 @@ static CUresult global(const void *image, enum sim_kind image_kind, const char *
     struct named *n = result == CUDA_SUCCESS ? member(i, SIM_USER_OBJECT, name) : NULL;
     if (result == CUDA_SUCCESS && !n) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && (!n->variable || !n->variable->mapped))
-        result = sim_memory_new(c->device, c, SIM_BLOCK_MODULE, GLOBAL_BYTES, fn, &n->variable);
+        result = sim_memory_new(c->device, sim_context_owner(c), SIM_BLOCK_MODULE, GLOBAL_BYTES, fn, &n->variable);
     if (result == CUDA_SUCCESS) {
         if (dptr) *dptr = n->variable->range.start;
         if (bytes) *bytes = GLOBAL_BYTES;
@@ -81,6 +81,7 @@ static CUresult global(const void *image, enum sim_kind image_kind, const char *
 static void close_image(struct image *i, enum sim_fn fn)
 {
     if (i->module) close_image(i->module, fn);
+    if (i->context) sim_context_refund(i->context, sim_settings.module_memory);
     while (i->members) {
         struct named *n = i->members;
         i->members = n->next;
@@ -90,6 +91,16 @@ static void close_image(struct image *i, enum sim_fn fn)
     sim_object_close(&i->object);
 }
 
+/* A module's code takes memory of its context's device; a library takes none before it is in a context. */
+static struct image *image_new(enum sim_kind kind, struct sim_context *c)
+{
+    if (c && !sim_context_charge(c, sim_settings.module_memory)) return NULL;
+    struct image *i = sim_object_new(kind, sizeof *i, NULL);
+    if (i) i->context = c;
+    else if (c) sim_context_refund(c, sim_settings.module_memory);
+    return i;
+}
+
 static CUresult load(enum sim_kind kind, const void *data, void *ret)
 {
     struct sim_context *c = NULL;
@@ -97,13 +108,9 @@ static CUresult load(enum sim_kind kind, const void *data, void *ret)
     sim_lock();
     CUresult result = kind == SIM_MODULE ? sim_context_current(&c) : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
-        struct image *i = sim_object_new(kind, sizeof *i, NULL);
-        if (i) {
-            i->context = c;
-            *(void **)ret = i;
-        } else {
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        struct image *i = image_new(kind, c ? sim_context_owner(c) : NULL);
+        if (i) *(void **)ret = i;
+        else result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     sim_unlock();
     return result;
@@ -264,10 +271,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
     sim_lock();
     struct image *l = sim_object_find(library, SIM_LIBRARY);
     CUresult result = l ? sim_context_current(&c) : CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS && !l->module) {
-        l->module = sim_object_new(SIM_MODULE, sizeof *l, NULL);
-        if (l->module) l->module->context = c;
-    }
+    if (result == CUDA_SUCCESS && !l->module) l->module = image_new(SIM_MODULE, c);
     if (result == CUDA_SUCCESS) *module = (CUmodule)l->module;
     if (result == CUDA_SUCCESS && !l->module) result = CUDA_ERROR_OUT_OF_MEMORY;
     sim_unlock();

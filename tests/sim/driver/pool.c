@@ -3,26 +3,42 @@
 #include "capture.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
+#include "facts.h"
 #include "graph.h"
 #include "log.h"
 #include "memory.h"
 #include "state.h"
 #include "stream.h"
 
+#include <unistd.h>
+
+enum { KNOWN_HANDLES = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT |
+                       CU_MEM_HANDLE_TYPE_FABRIC };
+
+static void refund(struct sim_pool *p, uint64_t bytes)
+{
+    if (!p->host) sim_device_refund(p->device, bytes);
+    p->reserved -= bytes;
+}
+
 static void destroy(struct sim_object *o)
 {
     struct sim_pool *p = (struct sim_pool *)o;
-    sim_device_refund(p->device, p->reserved);
+    refund(p, p->reserved);
+    if (p->fd >= 0) close(p->fd);
 }
 
-struct sim_pool *sim_pool_new(struct sim_device *d, bool is_default)
+struct sim_pool *sim_pool_new(struct sim_device *d, bool is_default, bool host)
 {
     struct sim_pool *p = sim_object_new(SIM_POOL, sizeof *p, destroy);
     if (!p) return NULL;
     p->device = d;
     p->is_default = is_default;
+    p->host = host;
+    p->fd = -1;
     p->reuse_events = p->reuse_opportunistic = p->reuse_dependencies = 1;
-    p->access = 1u << d->ordinal;
+    p->access = host ? ~0u : 1u << d->ordinal;
     return p;
 }
 
@@ -32,8 +48,7 @@ static void trim(struct sim_pool *p, uint64_t keep)
 {
     uint64_t least = p->used > keep ? p->used : keep;
     if (p->reserved <= least) return;
-    sim_device_refund(p->device, p->reserved - least);
-    p->reserved = least;
+    refund(p, p->reserved - least);
 }
 
 static void trim_to_threshold(struct sim_object *o, void *arg)
@@ -46,7 +61,7 @@ static void trim_to_threshold(struct sim_object *o, void *arg)
 static void trim_of(struct sim_object *o, void *device)
 {
     struct sim_pool *p = (struct sim_pool *)o;
-    if (p->device == device) trim(p, 0);
+    if (p->device == device && !p->host) trim(p, 0);
 }
 
 void sim_pool_trim_device(struct sim_device *d)
@@ -59,11 +74,31 @@ void sim_pool_trim_all(void)
     sim_object_each(SIM_POOL, trim_to_threshold, NULL);
 }
 
+struct cached {
+    struct sim_device *device;
+    uint64_t bytes;
+};
+
+static void add_cached(struct sim_object *o, void *arg)
+{
+    struct cached *c = arg;
+    struct sim_pool *p = (struct sim_pool *)o;
+    if (p->device == c->device && !p->host) c->bytes += p->reserved - p->used;
+}
+
+uint64_t sim_pool_cached(struct sim_device *d)
+{
+    struct cached c = { d, 0 };
+    sim_object_each(SIM_POOL, add_cached, &c);
+    return c.bytes;
+}
+
 static bool take(struct sim_pool *p, uint64_t span)
 {
     uint64_t want = p->used + span;
     if (want > p->reserved) {
-        if (!sim_device_charge(p->device, want - p->reserved)) return false;
+        if (p->limit && want > p->limit) return false;
+        if (!p->host && !sim_device_charge(p->device, want - p->reserved)) return false;
         p->reserved = want;
         if (p->reserved > p->reserved_high) p->reserved_high = p->reserved;
     }
@@ -74,18 +109,47 @@ static bool take(struct sim_pool *p, uint64_t span)
 
 /* --- blocks -------------------------------------------------------------------------------------------- */
 
-/* The stream may have the address of what it freed before, since its order keeps the two apart. */
+/* The place of a waiting block's release in the queue of the stream that frees it. */
+static uint64_t *release_seq(struct sim_block *b)
+{
+    return &b->backing_offset;
+}
+
+/* Does all later work of the stream wait for the release, by an event it was made to wait for? */
+static bool is_behind(const struct sim_stream *s, struct sim_block *b)
+{
+    for (unsigned i = 0; i < s->known.count; i++)
+        if (s->known.items[i].track == b->freeing->track && s->known.items[i].seq >= *release_seq(b)) return true;
+    return false;
+}
+
+/* A stream may have the address of memory whose release it is known to come after: what it freed itself, or, by the pool's
+ * leave, what another stream did and an event says so. */
 static uint64_t take_over(struct sim_pool *p, struct sim_stream *s, uint64_t span)
 {
     for (struct sim_block *b = p->waiting; b; b = b->next_waiting) {
-        if (b->freeing != s || b->range.size != span || b->taken_over) continue;
+        if (b->range.size != span || b->taken_over) continue;
+        bool ordered = b->freeing == s ? sim_fact(SIM_FACT_same_stream_reuse) : p->reuse_events && is_behind(s, b);
+        if (!ordered) continue;
         b->taken_over = true;
         return b->range.start;
     }
     return 0;
 }
 
-static CUresult block_new(struct sim_pool *p, struct sim_stream *s, uint64_t size, enum sim_fn fn,
+/* For want of memory a stream may be made to wait for another's release. */
+static uint64_t take_over_behind(struct sim_pool *p, uint64_t span, struct sim_deps *ret_deps)
+{
+    for (struct sim_block *b = p->reuse_dependencies ? p->waiting : NULL; b; b = b->next_waiting) {
+        if (b->range.size != span || b->taken_over) continue;
+        b->taken_over = true;
+        sim_deps_add(ret_deps, b->freeing, *release_seq(b));
+        return b->range.start;
+    }
+    return 0;
+}
+
+static CUresult block_new(struct sim_pool *p, struct sim_stream *s, uint64_t size, struct sim_work *w,
                           struct sim_block **ret_block)
 {
     uint64_t span = sim_memory_span(size);
@@ -95,10 +159,12 @@ static CUresult block_new(struct sim_pool *p, struct sim_stream *s, uint64_t siz
         address = sim_arena_take(&p->device->arena, span);
         if (!address) p->used -= span;
     }
-    struct sim_block *b = address ? sim_block_new(SIM_BLOCK_ASYNC, address, span, size, fn) : NULL;
+    if (!address) address = take_over_behind(p, span, &w->deps);
+    struct sim_block *b = address ? sim_block_new(SIM_BLOCK_ASYNC, address, span, size, w->fn) : NULL;
     if (!b) return CUDA_ERROR_OUT_OF_MEMORY;
     b->device = p->device;
     b->pool = p;
+    b->host_sees = p->host;
     b->state = SIM_UNBORN;
     sim_object_ref(&p->object);
     *ret_block = b;
@@ -156,17 +222,19 @@ static bool wait_for_releases(struct sim_pool *p, struct sim_stream *s)
 static CUresult allocate(struct sim_pool *p, struct sim_stream *s, uint64_t size, enum sim_fn fn, CUdeviceptr *dptr)
 {
     struct sim_block *b = NULL;
+    if (p->imported) return CUDA_ERROR_INVALID_VALUE;
     if (s->capture) return sim_graph_capture_alloc(s, p->device, size, fn, dptr);
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
-    if (result == CUDA_SUCCESS) result = w ? block_new(p, s, size, fn, &b) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (w && result == CUDA_ERROR_OUT_OF_MEMORY && wait_for_releases(p, s)) result = block_new(p, s, size, fn, &b);
+    if (result == CUDA_SUCCESS) result = w ? block_new(p, s, size, w, &b) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (w && result == CUDA_ERROR_OUT_OF_MEMORY && wait_for_releases(p, s)) result = block_new(p, s, size, w, &b);
     if (result != CUDA_SUCCESS) {
         sim_work_free(w);
         return result;
     }
     w->u.block = b;
     w->finish = finish_allocation;
+    w->effect = SIM_ALLOCATES;
     sim_block_ref(b);
     *dptr = b->range.start;
     sim_stream_queue(s, w);
@@ -180,8 +248,10 @@ static CUresult alloc_async(CUdeviceptr *dptr, size_t size, CUmemoryPool handle,
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
-    if (result == CUDA_SUCCESS && !size) result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && !size) {
+        result = (CUresult)sim_fact(SIM_FACT_zero_bytes_async);
+        if (result == CUDA_SUCCESS) *dptr = 0;
+    } else if (result == CUDA_SUCCESS) {
         struct sim_pool *p = pool_given ? sim_object_find(handle, SIM_POOL) : s->context->device->pool;
         result = p ? allocate(p, s, size, fn, dptr) : CUDA_ERROR_INVALID_VALUE;
     }
@@ -199,17 +269,37 @@ SIM_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr *dptr, size_t bytesize, CU
 static CUresult free_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
     if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_async(s, b, fn);
-    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* a node frees only what a node allocated */
+    if (s->capture) return sim_capture_refuse_free(s); /* a node frees only what a node allocated */
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     sim_block_unmap(b, fn);
     sim_object_ref(&s->object);
     b->freeing = s;
+    *release_seq(b) = s->submitted + 1;
     b->next_waiting = b->pool->waiting;
     b->pool->waiting = b;
     w->u.block = b;
     w->finish = finish_release;
+    w->effect = SIM_RELEASES;
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static void finish_import(struct sim_work *w)
+{
+    sim_pool_import_end(w->u.block);
+}
+
+static CUresult free_import(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
+{
+    if (s->capture) return sim_capture_refuse_free(s);
+    CUresult result = sim_capture_check_implicit(s);
+    struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
+    if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_unmap(b, fn);
+    w->u.block = b;
+    w->finish = finish_import;
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -227,13 +317,14 @@ static void finish_sync_release(struct sim_work *w)
 
 static CUresult free_sync_block(struct sim_block *b, struct sim_stream *s, enum sim_fn fn)
 {
-    if (s->capture) return CUDA_ERROR_INVALID_VALUE; /* only graph and pool memory can become a node */
+    if (s->capture) return sim_capture_refuse_free(s);
     CUresult result = sim_capture_check_implicit(s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (!w) return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
     sim_block_unmap(b, fn);
     w->u.block = b;
     w->finish = finish_sync_release;
+    w->effect = SIM_RELEASES;
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -244,8 +335,11 @@ static CUresult free_async(CUdeviceptr dptr, CUstream h, enum sim_default dflt, 
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_block *b = sim_block_at(dptr);
+    if (result == CUDA_SUCCESS && b) sim_free_check(b);
+    else if (result == CUDA_SUCCESS) sim_free_check_unknown(dptr);
     if (result != CUDA_SUCCESS || !dptr) ; /* NULL is a no-op in a valid stream */
     else if (b && (b->kind == SIM_BLOCK_ASYNC || b->kind == SIM_BLOCK_GRAPH)) result = free_block(b, s, fn);
+    else if (b && b->kind == SIM_BLOCK_IPC && b->pool) result = free_import(b, s, fn);
     else if (b && b->kind == SIM_BLOCK_DEVICE) result = free_sync_block(b, s, fn);
     else result = CUDA_ERROR_INVALID_VALUE;
     sim_unlock();
@@ -259,8 +353,41 @@ CUresult sim_pool_free_now(struct sim_block *b, enum sim_fn fn)
 {
     if (b->kind == SIM_BLOCK_GRAPH) return sim_graph_free_now(b, fn);
     sim_block_unmap(b, fn);
-    block_end(b);
+    if (sim_fact(SIM_FACT_pool_free_waits)) sim_context_wait_device(b->device);
+    sim_order_released(b);
+    if (b->kind == SIM_BLOCK_IPC) sim_pool_import_end(b);
+    else block_end(b);
     return CUDA_SUCCESS;
+}
+
+struct wanted {
+    uint64_t address;
+    struct sim_block *block;
+};
+
+static void find_freed(struct sim_object *o, void *arg)
+{
+    struct wanted *w = arg;
+    for (struct sim_block *b = ((struct sim_pool *)o)->waiting; b && !w->block; b = b->next_waiting)
+        if (w->address - b->range.start < b->range.size) w->block = b;
+}
+
+struct sim_block *sim_pool_freed_block(uint64_t address)
+{
+    struct wanted w = { address, NULL };
+    sim_object_each(SIM_POOL, find_freed, &w);
+    return w.block;
+}
+
+void sim_pool_release_device(struct sim_device *d, enum sim_fn fn)
+{
+    uint64_t at = 0; /* addresses, not blocks: the lock may be away */
+    for (struct sim_block *b; (b = sim_block_next(at));) {
+        at = b->range.start + 1;
+        if (b->kind != SIM_BLOCK_ASYNC || b->device != d) continue;
+        sim_block_unmap(b, fn);
+        block_end(b);
+    }
 }
 
 /* --- pools ------------------------------------------------------------------------------------------------ */
@@ -268,13 +395,20 @@ CUresult sim_pool_free_now(struct sim_block *b, enum sim_fn fn)
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     SIM_ENTER(cuMemPoolCreate);
-    if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    struct sim_device *d = sim_device_get(props->location.id);
+    if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || ((unsigned)props->handleTypes & ~(unsigned)KNOWN_HANDLES))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    bool host = props->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (host && !sim_host_location(&props->location)) return CUDA_ERROR_INVALID_VALUE;
+    struct sim_device *d = sim_device_get(host ? 0 : props->location.id);
     if (!d) return CUDA_ERROR_INVALID_DEVICE;
     sim_lock();
-    struct sim_pool *p = sim_pool_new(d, false);
-    if (p) *pool = (CUmemoryPool)p;
+    struct sim_pool *p = sim_pool_new(d, false, host);
+    if (p) {
+        p->handle_types = (unsigned)props->handleTypes;
+        p->limit = props->maxSize;
+        *pool = (CUmemoryPool)p;
+    }
     sim_unlock();
     sim_log_call(SIM_FN_cuMemPoolCreate, p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, (uint64_t)(uintptr_t)p, "device",
                  (uint64_t)d->ordinal, NULL, 0);

@@ -74,6 +74,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
         int id = map[i].location.id;
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sim_device_get(id)) result = CUDA_ERROR_INVALID_DEVICE;
         else if (map[i].flags) p->access |= 1u << id;
+        else if (p->host) p->access &= ~(1u << id); /* may be taken from any device */
         else if (id == p->device->ordinal) result = CUDA_ERROR_INVALID_VALUE; /* its own device keeps access */
         else p->access &= ~(1u << id);
     }
@@ -112,7 +113,7 @@ static CUresult set_pool(int dev, CUmemoryPool pool)
     if (!d) return CUDA_ERROR_INVALID_DEVICE;
     sim_lock();
     struct sim_pool *p = sim_object_find(pool, SIM_POOL);
-    bool fits = p && p->device == d;
+    bool fits = p && p->device == d && !p->host && !p->imported;
     if (fits) d->pool = p;
     sim_unlock();
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -136,30 +137,66 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
     return set_pool(dev, pool);
 }
 
-/* CUDA 13's forms by location: pinned memory of a device is what there is here. */
+/* CUDA 13's forms by location: pinned memory, of a device or of the host. */
 static CUresult check_location(const CUmemLocation *l, CUmemAllocationType type)
 {
-    if (!l || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    if (!l) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    return l->type == CU_MEM_LOCATION_TYPE_DEVICE || sim_host_location(l) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The host's pools: a default one, made when it is asked for, and the one in use. */
+static struct sim_pool *host_default, *host_pool;
+
+static CUresult get_host_pool(CUmemoryPool *pool, bool the_default)
+{
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    if (!host_default) host_default = sim_pool_new(sim_device_get(0), true, true);
+    struct sim_pool *p = the_default || !host_pool || !host_pool->object.open ? host_default : host_pool;
+    if (p) *pool = (CUmemoryPool)p;
+    sim_unlock();
+    return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult set_host_pool(CUmemoryPool pool)
+{
+    sim_lock();
+    struct sim_pool *p = sim_object_find(pool, SIM_POOL);
+    bool fits = p && p->host && !p->imported;
+    if (fits) {
+        sim_object_ref(&p->object); /* closed or not, it can be looked at */
+        if (host_pool) sim_object_unref(&host_pool->object);
+        host_pool = p;
+    }
+    sim_unlock();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult get_pool_at(CUmemoryPool *pool, const CUmemLocation *l, CUmemAllocationType type, bool the_default)
+{
+    CUresult result = check_location(l, type);
+    if (result != CUDA_SUCCESS) return result;
+    return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? get_pool(pool, l->id, the_default) : get_host_pool(pool, the_default);
 }
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     SIM_ENTER(cuMemGetDefaultMemPool);
-    CUresult result = check_location(location, type);
-    return result == CUDA_SUCCESS ? get_pool(pool, location->id, true) : result;
+    return get_pool_at(pool, location, type, true);
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     SIM_ENTER(cuMemGetMemPool);
-    CUresult result = check_location(location, type);
-    return result == CUDA_SUCCESS ? get_pool(pool, location->id, false) : result;
+    return get_pool_at(pool, location, type, false);
 }
 
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
     SIM_ENTER(cuMemSetMemPool);
     CUresult result = check_location(location, type);
-    return result == CUDA_SUCCESS ? set_pool(location->id, pool) : result;
+    if (result != CUDA_SUCCESS) return result;
+    return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? set_pool(location->id, pool) : set_host_pool(pool);
 }

@@ -45,19 +45,6 @@ static struct sim_range *join(struct sim_range *a, struct sim_range *b)
     return b;
 }
 
-static struct sim_range *insert(struct sim_range *n, struct sim_range *node)
-{
-    if (!n || node->priority > n->priority) {
-        split(n, node->start, &node->left, &node->right);
-        update(node);
-        return node;
-    }
-    if (node->start < n->start) n->left = insert(n->left, node);
-    else n->right = insert(n->right, node);
-    update(n);
-    return n;
-}
-
 static struct sim_range *removed(struct sim_range *n, const struct sim_range *node)
 {
     if (!n) return NULL;
@@ -68,16 +55,55 @@ static struct sim_range *removed(struct sim_range *n, const struct sim_range *no
     return n;
 }
 
+static struct sim_range **side_of(struct sim_range *n, uint64_t start)
+{
+    return start < n->start ? &n->left : &n->right;
+}
+
+/* What a node adds can only raise what those above it remember: one way down, and a split below. */
 void sim_range_insert(struct sim_ranges *t, struct sim_range *node)
 {
-    node->left = node->right = NULL;
+    struct sim_range **link = &t->root;
     node->priority = priority_of(node->start);
-    t->root = insert(t->root, node);
+    while (*link && (*link)->priority >= node->priority) {
+        if ((*link)->largest < node->size) (*link)->largest = node->size;
+        link = side_of(*link, node->start);
+    }
+    split(*link, node->start, &node->left, &node->right);
+    update(node);
+    *link = node;
+}
+
+/* The link to the highest node that may remember this one as its largest: those above it remember a larger one. */
+static struct sim_range **concerned(struct sim_ranges *t, const struct sim_range *node)
+{
+    struct sim_range **link = &t->root;
+    while (*link && *link != node && (*link)->largest > node->size) link = side_of(*link, node->start);
+    return link;
 }
 
 void sim_range_remove(struct sim_ranges *t, struct sim_range *node)
 {
-    t->root = removed(t->root, node);
+    struct sim_range **link = concerned(t, node);
+    *link = removed(*link, node);
+}
+
+static void update_down_to(struct sim_range *n, struct sim_range *node, uint64_t place)
+{
+    if (n != node) update_down_to(*side_of(n, place), node, place);
+    update(n);
+}
+
+void sim_range_resize(struct sim_ranges *t, struct sim_range *node, uint64_t start, uint64_t size)
+{
+    uint64_t place = node->start;
+    struct sim_range *n = size < node->size ? *concerned(t, node) : t->root;
+    if (size >= node->size)
+        for (; n != node; n = *side_of(n, place))
+            if (n->largest < size) n->largest = size;
+    node->start = start;
+    node->size = size;
+    update_down_to(n, node, place);
 }
 
 struct sim_range *sim_range_floor(const struct sim_ranges *t, uint64_t address)

@@ -17,6 +17,8 @@ struct sim_ranges {
 
 void sim_range_insert(struct sim_ranges *, struct sim_range *node);
 void sim_range_remove(struct sim_ranges *, struct sim_range *node);
+/* Gives a node of the tree another start and size; its place among the others must stay the same. */
+void sim_range_resize(struct sim_ranges *, struct sim_range *node, uint64_t start, uint64_t size);
 struct sim_range *sim_range_containing(const struct sim_ranges *, uint64_t address);
 /* The range with the greatest start at or below, or the least start at or above, an address; NULL if none. */
 struct sim_range *sim_range_floor(const struct sim_ranges *, uint64_t address);

@@ -1,5 +1,6 @@
 /* cuGetProcAddress: name, version and flags to a symbol, as cudaTypedefs.h pairs them. */
 #include "api.h"
+#include "future.h"
 #include "state.h"
 
 #include <string.h>
@@ -22,23 +23,17 @@ static bool known_later(const char *base)
     return false;
 }
 
-/* A future driver knows names that nobody asks for yet. */
-static void *future(const char *base, int version)
-{
-    static char unknown_entry;
-    if (sim_settings.version < 99000 || version < 99000 || strncmp(base, "cuFuture", 8) != 0) return NULL;
-    return &unknown_entry;
-}
-
 static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t flags,
                         CUdriverProcAddressQueryResult *status)
 {
     const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (!symbol || !pfn || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    if (!symbol || !pfn) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~known) && sim_settings.version < 99000) return CUDA_ERROR_INVALID_VALUE; /* tomorrow's driver has more */
     const struct sim_entry *e = NULL;
     if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) e = best(symbol, version, SIM_PER_THREAD);
     if (!e) e = best(symbol, version, SIM_LEGACY);
-    *pfn = e ? e->address : future(symbol, version);
+    *pfn = sim_future_address(symbol, version);
+    if (!*pfn && e) *pfn = e->address;
     if (status)
         *status = *pfn ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known_later(symbol) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

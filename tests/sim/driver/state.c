@@ -1,6 +1,8 @@
 #include "state.h"
 
 #include "device.h"
+#include "schedule.h"
+#include "facts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { 1, 8ull << 30, SIM_PROFILE_VERSION, true, false };
+struct sim_settings sim_settings = { .devices = 1, .version = SIM_PROFILE_VERSION };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -38,7 +40,13 @@ pthread_mutex_t *sim_state_mutex(void)
 
 void sim_wait_progress(void)
 {
+    if (sim_schedule_step()) return;
     pthread_cond_wait(&progress, &lock);
+}
+
+bool sim_wait_progress_until(const struct timespec *until)
+{
+    return pthread_cond_timedwait(&progress, &lock, until) == 0;
 }
 
 void sim_progress(void)
@@ -55,6 +63,18 @@ static uint64_t parse_bytes(const char *text)
     case 'M': case 'm': return n << 20;
     case 'K': case 'k': return n << 10;
     default: return n;
+    }
+}
+
+/* "8G,512M": as many devices as there are entries, and the last for all the others. */
+static void read_memory(const char *text)
+{
+    uint64_t bytes = 8ull << 30;
+    for (int i = 0; i < SIM_DEVICES_MAX; i++) {
+        if (text && parse_bytes(text)) bytes = parse_bytes(text);
+        sim_settings.memory[i] = bytes;
+        text = text ? strchr(text, ',') : NULL;
+        if (text) text++;
     }
 }
 
@@ -75,10 +95,13 @@ __attribute__((constructor)) static void read_settings(void)
         int n = atoi(text);
         sim_settings.devices = n < 0 ? 0 : n > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : n;
     }
-    if ((text = getenv("SIMCUDA_MEMORY")) && parse_bytes(text)) sim_settings.memory = parse_bytes(text);
+    read_memory(getenv("SIMCUDA_MEMORY"));
     if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
-    if ((text = getenv("SIMCUDA_FREE_WAITS"))) sim_settings.free_waits = strcmp(text, "0") != 0;
+    if ((text = getenv("SIMCUDA_CONTEXT_OVERHEAD"))) sim_settings.context_overhead = parse_bytes(text);
+    if ((text = getenv("SIMCUDA_MODULE_MEMORY"))) sim_settings.module_memory = parse_bytes(text);
+    if ((text = getenv("SIMCUDA_LOCAL_MEMORY"))) sim_settings.local_memory = parse_bytes(text);
     if ((text = getenv("SIMCUDA_HOST_MEMORY"))) sim_settings.host_memory = strcmp(text, "0") != 0;
+    sim_facts_read(sim_settings.version);
 }
 
 static void before_fork(void)

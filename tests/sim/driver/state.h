@@ -10,9 +10,11 @@
 
 struct sim_settings {
     int devices;          /* SIMCUDA_DEVICES, 1..16 */
-    uint64_t memory;      /* SIMCUDA_MEMORY, bytes a device (suffixes K M G) */
+    uint64_t memory[16];  /* SIMCUDA_MEMORY, bytes of each device (suffixes K M G): a list, whose last entry repeats */
     int version;          /* cuDriverGetVersion, by SIMCUDA_PROFILE */
-    bool free_waits;      /* does cuMemFree wait for the context's work (SIMCUDA_FREE_WAITS, default 1) */
+    uint64_t context_overhead; /* SIMCUDA_CONTEXT_OVERHEAD, bytes a device is without while a context lives */
+    uint64_t module_memory;    /* SIMCUDA_MODULE_MEMORY, the same for a module's code */
+    uint64_t local_memory;     /* SIMCUDA_LOCAL_MEMORY, taken by a context's first launch */
     bool host_memory;     /* is memory that nobody allocated here device memory too (SIMCUDA_HOST_MEMORY, default 0) */
 };
 
@@ -29,6 +31,8 @@ void sim_unlock(void);
 pthread_mutex_t *sim_state_mutex(void); /* for a condition variable of one's own */
 /* Waits until something has completed; the lock is held before and after. */
 void sim_wait_progress(void);
+/* The same, but no longer than until then (CLOCK_REALTIME), and never by running work: false when the time is up. */
+bool sim_wait_progress_until(const struct timespec *);
 /* Something completed: every waiter looks again. Lock held. */
 void sim_progress(void);
 

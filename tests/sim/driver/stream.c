@@ -2,7 +2,8 @@
 
 #include "capture.h"
 #include "context.h"
-#include "log.h"
+#include "schedule.h"
+#include "block.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -14,19 +15,25 @@ static void destroy(struct sim_object *o)
     struct sim_stream *s = (struct sim_stream *)o;
     pthread_cond_destroy(&s->wake);
     free(s->capture_tail);
+    if (s->track) sim_track_unref(s->track);
+    sim_points_clear(&s->known);
 }
 
 struct sim_stream *sim_stream_new(struct sim_context *c, enum sim_stream_role role, unsigned flags, int priority)
 {
     struct sim_stream *s = sim_object_new(SIM_STREAM, sizeof *s, destroy);
     if (!s) return NULL;
+    s->tail = &s->head;
+    pthread_cond_init(&s->wake, NULL);
+    if (!(s->track = sim_track_new())) {
+        sim_object_close(&s->object);
+        return NULL;
+    }
     s->context = c;
     s->role = role;
     s->flags = flags;
     s->priority = priority;
-    s->tail = &s->head;
     s->held = sim_stream_new_held;
-    pthread_cond_init(&s->wake, NULL);
     s->next = c->streams;
     c->streams = s;
     return s;
@@ -37,22 +44,49 @@ void sim_stream_close(struct sim_stream *s)
     struct sim_stream **link = &s->context->streams;
     while (*link != s) link = &(*link)->next;
     *link = s->next;
+    if (sim_deps_passed(&s->context->orphans)) sim_deps_clear(&s->context->orphans);
+    sim_deps_add(&s->context->orphans, s, s->submitted);
+    sim_order_gather(&s->context->orphans_known, s);
     s->context = NULL;
     sim_capture_abandon(s);
-    s->held = false;
-    pthread_cond_signal(&s->wake);
+    sim_stream_hold(s, false);
     sim_object_close(&s->object);
 }
 
-static bool may_run(const struct sim_stream *s)
+bool sim_stream_may_run(const struct sim_stream *s)
 {
     return s->head && !s->busy && (!s->held || s->steps) && sim_deps_passed(&s->head->deps);
 }
 
-/* Others may have waited for what just ended. */
-static void wake_dependents(void)
+/* Did it write where the program may look without asking? */
+static bool shows_to_host(const struct sim_work *w)
 {
+    for (unsigned i = 0; w->run && i < w->touch_count; i++)
+        if (w->touches[i]->host_sees) return true;
+    return false;
+}
+
+/* The piece ends: others may have waited for it. */
+static void end_piece(struct sim_stream *s, struct sim_work *w)
+{
+    s->busy = false;
+    s->done = s->track->done = w->seq;
+    if (w->calls_host || shows_to_host(w)) sim_order_seen(s, w);
+    sim_work_free(w);
+    sim_schedule_tick();
     sim_progress();
+    if (!s->object.open) pthread_cond_signal(&s->wake); /* its worker, if it has one, may be waiting to end */
+}
+
+void sim_stream_run_head(struct sim_stream *s)
+{
+    struct sim_work *w = s->head;
+    if (s->held) s->steps--;
+    s->busy = true; /* the lock may be away: what is queued meanwhile stays behind this */
+    sim_work_execute(w);
+    s->head = w->next;
+    if (!s->head) s->tail = &s->head;
+    end_piece(s, w);
 }
 
 static void *work_loop(void *arg)
@@ -60,19 +94,10 @@ static void *work_loop(void *arg)
     struct sim_stream *s = arg;
     sim_lock();
     while (s->object.open || s->head) {
-        if (!may_run(s)) {
-            if (s->head && (!s->held || s->steps)) sim_wait_progress(); /* for another stream, or who is busy */
-            else pthread_cond_wait(&s->wake, sim_state_mutex());
-            continue;
-        }
-        struct sim_work *w = s->head;
-        if (s->held) s->steps--;
-        sim_work_execute(w);
-        s->head = w->next;
-        if (!s->head) s->tail = &s->head;
-        s->done = w->seq;
-        sim_work_free(w);
-        wake_dependents();
+        bool mine = s->head && !s->scheduled;
+        if (mine && sim_stream_may_run(s)) sim_stream_run_head(s);
+        else if (mine && (!s->held || s->steps)) sim_wait_progress(); /* for another stream, or who is busy */
+        else pthread_cond_wait(&s->wake, sim_state_mutex());
     }
     sim_object_unref(&s->object);
     sim_unlock();
@@ -91,6 +116,12 @@ static void start_worker(struct sim_stream *s)
     pthread_attr_destroy(&attr);
 }
 
+void sim_stream_employ(struct sim_stream *s)
+{
+    if (!s->started) start_worker(s);
+    else pthread_cond_signal(&s->wake);
+}
+
 static bool blocking(const struct sim_stream *s)
 {
     return s->role != SIM_STREAM_LEGACY && !(s->flags & CU_STREAM_NON_BLOCKING);
@@ -104,8 +135,23 @@ static void add_legacy_rules(struct sim_stream *s, struct sim_deps *deps)
     if (s->role == SIM_STREAM_LEGACY) {
         for (struct sim_stream *o = c->streams; o; o = o->next)
             if (blocking(o)) sim_deps_add(deps, o, o->submitted);
+        sim_deps_add_all(deps, &c->orphans);
     } else if (blocking(s)) {
         sim_deps_add(deps, c->legacy, c->legacy->submitted);
+    }
+}
+
+/* The same rules, for what is known whatever the interleaving. */
+static void follow_legacy_rules(struct sim_stream *s)
+{
+    struct sim_context *c = s->context;
+    if (!c) return;
+    if (s->role == SIM_STREAM_LEGACY) {
+        for (struct sim_stream *o = c->streams; o; o = o->next)
+            if (blocking(o)) sim_order_follow(s, o);
+        sim_points_join(&s->known, &c->orphans_known);
+    } else if (blocking(s)) {
+        sim_order_follow(s, c->legacy);
     }
 }
 
@@ -113,14 +159,12 @@ static void add_legacy_rules(struct sim_stream *s, struct sim_deps *deps)
  * thread: the fastest of workers would have it done before the call returns. */
 static bool done_at_once(struct sim_stream *s, struct sim_work *w)
 {
+    if (sim_schedule_seeded()) return false; /* only the seed says when */
     if (w->run || s->head || s->busy || s->held || !sim_deps_passed(&w->deps)) return false;
-    s->busy = true; /* the lock may be away: what is queued meanwhile stays behind this */
+    s->busy = true;
     sim_object_ref(&s->object);
     sim_work_execute(w);
-    s->busy = false;
-    s->done = w->seq;
-    sim_work_free(w);
-    wake_dependents();
+    end_piece(s, w);
     if (s->head) pthread_cond_signal(&s->wake);
     sim_object_unref(&s->object);
     return true;
@@ -129,13 +173,15 @@ static bool done_at_once(struct sim_stream *s, struct sim_work *w)
 void sim_stream_queue(struct sim_stream *s, struct sim_work *w)
 {
     add_legacy_rules(s, &w->deps);
+    follow_legacy_rules(s);
     w->next = NULL;
     w->seq = ++s->submitted;
+    sim_order_queued(s, w);
     if (done_at_once(s, w)) return;
     *s->tail = w;
     s->tail = &w->next;
-    if (!s->started) start_worker(s);
-    else pthread_cond_signal(&s->wake);
+    if (sim_schedule_seeded()) sim_schedule_enter(s);
+    else sim_stream_employ(s);
 }
 
 CUresult sim_stream_submit(struct sim_stream *s, struct sim_work *w)
@@ -160,8 +206,15 @@ void sim_stream_wait(struct sim_stream *s)
 {
     struct sim_deps deps = { 0 };
     sim_stream_position(s, &deps);
+    sim_stream_observe(s);
     sim_deps_wait(&deps);
     sim_deps_clear(&deps);
+}
+
+void sim_stream_observe(struct sim_stream *s)
+{
+    follow_legacy_rules(s); /* asking waits, too, for what the next piece would */
+    sim_order_observe_stream(s);
 }
 
 bool sim_stream_idle(const struct sim_stream *s)
@@ -174,10 +227,12 @@ void sim_stream_hold(struct sim_stream *s, bool held)
     s->held = held;
     s->steps = 0;
     pthread_cond_signal(&s->wake);
+    if (s->scheduled) sim_progress(); /* whoever waits may run it */
 }
 
 void sim_stream_step(struct sim_stream *s, uint64_t pieces)
 {
     s->steps += pieces;
     pthread_cond_signal(&s->wake);
+    if (s->scheduled) sim_progress();
 }

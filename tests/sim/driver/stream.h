@@ -5,6 +5,7 @@
 #define SIM_STREAM_H
 
 #include "object.h"
+#include "order.h"
 #include "work.h"
 
 #include <pthread.h>
@@ -26,8 +27,12 @@ struct sim_stream {
 
     struct sim_work *head, **tail;
     uint64_t submitted, done;
+    struct sim_track *track;     /* how others remember it */
+    struct sim_points known;     /* what its next piece is behind, beside its own */
     bool started;                /* the worker exists; it holds a reference */
-    bool busy;                   /* another thread runs a piece for it, see sim_stream_queue */
+    bool busy;                   /* its first piece is running */
+    bool scheduled;              /* it is among those of schedule.c */
+    struct sim_stream *schedule_next;
     bool held;                   /* the test stopped it */
     uint64_t steps;              /* pieces it may run although held */
     pthread_cond_t wake;
@@ -51,7 +56,14 @@ void sim_stream_queue(struct sim_stream *, struct sim_work *);
 /* What must be passed for everything in the stream so far (and what stream rules put before it) to be done. */
 void sim_stream_position(struct sim_stream *, struct sim_deps *);
 void sim_stream_wait(struct sim_stream *);
+/* The program is told that all this is done, or is about to wait for it. */
+void sim_stream_observe(struct sim_stream *);
 bool sim_stream_idle(const struct sim_stream *);
+/* May its first piece run now? Runs it: the lock is away meanwhile. */
+bool sim_stream_may_run(const struct sim_stream *);
+void sim_stream_run_head(struct sim_stream *);
+/* A worker thread sees to what is queued. */
+void sim_stream_employ(struct sim_stream *);
 /* The test's hand on it. */
 void sim_stream_hold(struct sim_stream *, bool held);
 void sim_stream_step(struct sim_stream *, uint64_t pieces);

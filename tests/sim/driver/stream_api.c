@@ -3,6 +3,7 @@
 #include "context.h"
 #include "device.h"
 #include "event.h"
+#include "facts.h"
 #include "pool.h"
 #include "state.h"
 #include "stream.h"
@@ -102,7 +103,7 @@ static CUresult synchronize(CUstream h, enum sim_default dflt)
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS) result = sim_capture_check_stream(s);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_stream_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         sim_stream_wait(s);
         sim_pool_trim_all();
@@ -119,11 +120,12 @@ static CUresult query(CUstream h, enum sim_default dflt)
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS) result = sim_capture_check_stream(s);
-    if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
+    if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_stream_query_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
         struct sim_deps deps = { 0 };
         sim_stream_position(s, &deps);
         result = sim_deps_passed(&deps) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        if (result == CUDA_SUCCESS) sim_stream_observe(s);
         sim_deps_clear(&deps);
     }
     sim_unlock();
@@ -164,7 +166,11 @@ SIM_TWIN(cuStreamGetCtx, _ptsz, (CUstream h, CUcontext *context), get(h, dflt, C
 static CUresult get_context_v2(CUstream h, enum sim_default dflt, CUcontext *context, CUgreenCtx *green)
 {
     CUresult result = get(h, dflt, CONTEXT, context);
-    if (result == CUDA_SUCCESS && green) *green = NULL;
+    if (result != CUDA_SUCCESS) return result;
+    struct sim_context *c = (struct sim_context *)*context;
+    bool is_green = c && c->green_of;
+    if (green) *green = is_green ? (CUgreenCtx)c : NULL;
+    if (is_green) *context = (CUcontext)c->green_of;
     return result;
 }
 

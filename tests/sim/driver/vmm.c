@@ -3,6 +3,7 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "free_check.h"
 #include "log.h"
 #include "object.h"
 #include "state.h"
@@ -23,6 +24,7 @@ struct physical {
     int fd;
     unsigned handles;
     bool imported; /* another process pays for it */
+    bool host;     /* no device does */
     CUmemAllocationProp prop;
 };
 
@@ -95,14 +97,18 @@ static void destroy(struct sim_object *o)
 {
     struct physical *p = (struct physical *)o;
     close(p->fd);
-    if (!p->imported) sim_device_refund(p->device, p->size);
+    if (!p->imported && !p->host) sim_device_refund(p->device, p->size);
 }
 
 static CUresult check_prop(const CUmemAllocationProp *prop, struct sim_device **ret_device)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    *ret_device = sim_device_get(prop->location.id);
+    const unsigned posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if ((unsigned)prop->requestedHandleTypes & ~posix) return CUDA_ERROR_NOT_SUPPORTED;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE && !sim_host_location(&prop->location))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    *ret_device = sim_device_get(host ? 0 : prop->location.id);
     return *ret_device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -121,15 +127,17 @@ static struct physical *physical_new(struct sim_device *d, uint64_t size, int fd
 static CUresult create(struct sim_device *d, const CUmemAllocationProp *prop, uint64_t size, struct physical **ret)
 {
     char name[32]; /* carries the device to a process that imports it */
-    snprintf(name, sizeof name, "simcuda-physical-%d", d->ordinal);
-    if (!sim_device_charge(d, size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    snprintf(name, sizeof name, "simcuda-physical-%d", d->physical);
+    bool host = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (!host && !sim_device_charge(d, size)) return CUDA_ERROR_OUT_OF_MEMORY;
     int fd = memfd_create(name, MFD_CLOEXEC);
     struct physical *p = fd >= 0 && ftruncate(fd, (off_t)size) == 0 ? physical_new(d, size, fd) : NULL;
     if (!p) {
         if (fd >= 0) close(fd);
-        sim_device_refund(d, size);
+        if (!host) sim_device_refund(d, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    p->host = host;
     p->prop = *prop;
     *ret = p;
     return CUDA_SUCCESS;
@@ -224,6 +232,7 @@ static CUresult map(uint64_t ptr, uint64_t size, struct physical *p, enum sim_fn
     if (!b) return CUDA_ERROR_OUT_OF_MEMORY;
     b->device = p->device;
     b->backing = p;
+    b->host_sees = p->host;
     sim_object_ref(&p->object);
     return CUDA_SUCCESS;
 }
@@ -258,6 +267,8 @@ static void unmap_one(struct sim_block *b)
 {
     struct physical *p = b->backing;
     uint64_t start = b->range.start, size = b->range.size;
+    sim_free_check(b);
+    sim_order_released(b);
     sim_block_unmap(b, SIM_FN_cuMemUnmap);
     sim_block_retire(b);
     /* the addresses stay reserved */
@@ -282,6 +293,26 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 static unsigned access_shift(const CUmemLocation *location)
 {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? 2u * (unsigned)location->id : 0;
+}
+
+bool sim_vmm_is_host(const struct sim_block *b)
+{
+    return ((const struct physical *)b->backing)->host;
+}
+
+unsigned long long sim_vmm_handle_types(const struct sim_block *b)
+{
+    return (unsigned long long)((const struct physical *)b->backing)->prop.requestedHandleTypes;
+}
+
+bool sim_vmm_is_rdma_capable(const struct sim_block *b)
+{
+    return ((const struct physical *)b->backing)->prop.allocFlags.gpuDirectRDMACapable != 0;
+}
+
+unsigned sim_vmm_access(const struct sim_block *b, const struct sim_device *d)
+{
+    return b->flags >> 2u * (unsigned)d->ordinal & 3;
 }
 
 static bool valid_location(const CUmemLocation *l)
@@ -357,7 +388,7 @@ static struct sim_device *device_of_fd(int fd)
     ssize_t n = readlink(link, name, sizeof name - 1);
     if (n <= 0) return NULL;
     name[n] = '\0';
-    return sscanf(name, "/memfd:simcuda-physical-%d", &ordinal) == 1 ? sim_device_get(ordinal) : NULL;
+    return sscanf(name, "/memfd:simcuda-physical-%d", &ordinal) == 1 ? sim_device_physical(ordinal) : NULL;
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle,

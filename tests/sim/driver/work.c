@@ -1,9 +1,10 @@
 #include "work.h"
 
 #include "block.h"
+#include "context.h"
 #include "device.h"
 #include "graph.h"
-#include "log.h"
+#include "finding.h"
 #include "state.h"
 #include "stream.h"
 #include "vmm.h"
@@ -61,7 +62,10 @@ void sim_deps_clear(struct sim_deps *d)
 struct sim_work *sim_work_new(enum sim_fn fn)
 {
     struct sim_work *w = calloc(1, sizeof *w);
-    if (w) w->fn = fn;
+    if (!w) return NULL;
+    w->fn = fn;
+    w->submitted = sim_trace_of(fn);
+    w->launched.fn = SIM_FN_COUNT;
     return w;
 }
 
@@ -80,8 +84,12 @@ struct sim_work *sim_work_clone(const struct sim_work *w)
 {
     struct sim_work *copy = sim_work_new(w->fn);
     if (!copy) return NULL;
+    copy->submitted = w->submitted;
+    copy->launched = sim_trace_of(sim_thread.call);
     copy->type = w->type;
     copy->run = w->run;
+    copy->calls_host = w->calls_host;
+    copy->effect = w->effect;
     copy->finish = w->finish;
     copy->u = w->u;
     copy->owned = w->owned;
@@ -128,21 +136,25 @@ CUresult sim_work_touch_box(struct sim_work *w, uint64_t address, size_t width, 
     return sim_work_touch(w, address, (depth - 1) * slice + (height - 1) * pitch + width);
 }
 
-static const char *harm(const struct sim_block *b)
+/* What is wrong with touching it now; SIM_FINDING_COUNT: nothing. */
+static enum sim_finding harm(const struct sim_block *b)
 {
-    if (b->state == SIM_UNBORN) return "work runs before the memory is allocated in stream order";
-    if (b->state == SIM_GONE_BLOCK) return "work runs on memory that was freed";
-    if (b->kind == SIM_BLOCK_MAP && !b->flags) return "work runs on mapped memory that nobody may access";
-    return NULL;
+    if (b->state == SIM_UNBORN) return SIM_FINDING_use_before_alloc;
+    if (b->state == SIM_GONE_BLOCK && sim_block_mapped_in(b->range.start, b->range.size) && !b->mapped)
+        return SIM_FINDING_use_after_reuse;
+    if (b->state == SIM_GONE_BLOCK && b->kind == SIM_BLOCK_MAP) return SIM_FINDING_use_after_unmap;
+    if (b->state == SIM_GONE_BLOCK) return SIM_FINDING_use_after_free;
+    if (b->kind == SIM_BLOCK_MAP && !b->flags) return SIM_FINDING_no_access;
+    return SIM_FINDING_COUNT;
 }
 
 static void judge(struct sim_work *w)
 {
     for (unsigned i = 0; i < w->touch_count; i++) {
-        const char *what = harm(w->touches[i]);
-        if (!what) continue;
+        enum sim_finding what = harm(w->touches[i]);
+        if (what == SIM_FINDING_COUNT) continue;
         w->harmed = true;
-        sim_log_violation_by(w->touches[i], w->fn, what);
+        if (!w->touches[i]->accused) sim_find_work(what, w, w->touches[i]);
     }
 }
 

@@ -3,7 +3,7 @@
 #ifndef SIM_WORK_H
 #define SIM_WORK_H
 
-#include "api.h"
+#include "trace.h"
 
 struct sim_block;
 struct sim_event;
@@ -42,6 +42,8 @@ struct sim_fill {
 struct sim_work {
     struct sim_work *next;
     enum sim_fn fn;
+    struct sim_trace submitted; /* in a graph: captured or added */
+    struct sim_trace launched;  /* from a graph */
     CUgraphNodeType type; /* what it is as a graph node */
     uint64_t seq;
     struct sim_deps deps;
@@ -49,6 +51,8 @@ struct sim_work {
     unsigned touch_count, touch_room;
     struct sim_block *owned;    /* graph memory that this work allocates or frees: it is one of the block's owners */
     bool harmed;                /* it met a violation: it does not touch memory */
+    enum { SIM_TOUCHES, SIM_ALLOCATES, SIM_RELEASES } effect; /* on u.block */
+    bool calls_host;            /* `run` is a host function: it runs on no thread of the program's */
     void (*run)(struct sim_work *);    /* without the lock; may be NULL */
     void (*finish)(struct sim_work *); /* with it, after run; may be NULL */
     void *payload;                     /* freed with the work */
@@ -57,7 +61,8 @@ struct sim_work {
         struct sim_fill fill;
         struct { CUhostFn call; void *arg; } host;
         struct { CUstreamCallback call; CUstream stream; void *arg; } callback;
-        struct { struct sim_event *event; uint64_t record; } mark;
+        struct { struct sim_event *event; uint64_t record, page_record; } mark; /* page_record: event_share.h, 0: none */
+        struct { uint64_t address, bytes; int *go; } kernel;
         struct sim_block *block;
         struct { uint64_t address; uint64_t value; unsigned bytes, condition; } value;
     } u;

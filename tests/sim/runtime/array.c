@@ -1,7 +1,5 @@
 /* CUDA arrays, as far as an allocation tool meets them: made, described by their channel format, destroyed. */
-#include "state.h"
-
-#include <stddef.h>
+#include "array.h"
 
 /* A channel description counts bits per component; the driver wants a format and a number of channels. */
 static cudaError_t format_of(const struct cudaChannelFormatDesc *desc, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
@@ -50,6 +48,118 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormat
                               unsigned int flags)
 {
     return rt_record(create(array, desc, extent, flags));
+}
+
+/* --- mipmaps ----------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc,
+                                     struct cudaExtent extent, unsigned int numLevels, unsigned int flags)
+{
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = {extent.width, extent.height, extent.depth, CU_AD_FORMAT_FLOAT, 1, flags};
+    cudaError_t error = mipmappedArray && desc ? format_of(desc, &descriptor) : cudaErrorInvalidValue;
+
+    if (!error)
+        error = rt_enter();
+    if (!error)
+        error = rt_error(DRV(cuMipmappedArrayCreate, 5000)((CUmipmappedArray *)(void *)mipmappedArray, &descriptor,
+                                                           numLevels));
+    return rt_record(error);
+}
+
+/* The level belongs to its mipmap. */
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray,
+                                       unsigned int level)
+{
+    return RT_CALL(DRV(cuMipmappedArrayGetLevel, 5000), (CUarray *)(void *)levelArray,
+                   (CUmipmappedArray)(uintptr_t)mipmappedArray, level);
+}
+
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)
+{
+    cudaError_t error = rt_enter();
+
+    if (!error && mipmappedArray)
+        error = rt_error(DRV(cuMipmappedArrayDestroy, 5000)((CUmipmappedArray)mipmappedArray));
+    return rt_record(error);
+}
+
+/* --- what an array is ------------------------------------------------------------------------------------ */
+
+static int bits_of(CUarray_format format)
+{
+    switch (format) {
+    case CU_AD_FORMAT_SIGNED_INT8:
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+        return 8;
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 16;
+    default:
+        return 32;
+    }
+}
+
+static enum cudaChannelFormatKind kind_of(CUarray_format format)
+{
+    switch (format) {
+    case CU_AD_FORMAT_HALF:
+    case CU_AD_FORMAT_FLOAT:
+        return cudaChannelFormatKindFloat;
+    case CU_AD_FORMAT_SIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT32:
+        return cudaChannelFormatKindSigned;
+    default:
+        return cudaChannelFormatKindUnsigned;
+    }
+}
+
+static cudaError_t description_of(cudaArray_const_t array, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
+{
+    return rt_error(DRV(cuArray3DGetDescriptor, 3020)(ret_descriptor, (CUarray)(uintptr_t)array));
+}
+
+cudaError_t rt_array_element(cudaArray_const_t array, size_t *ret_bytes)
+{
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    cudaError_t error = description_of(array, &descriptor);
+
+    if (!error)
+        *ret_bytes = (size_t)bits_of(descriptor.Format) / 8 * descriptor.NumChannels;
+    return error;
+}
+
+static struct cudaChannelFormatDesc channels_of(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+    int bits = bits_of(d->Format);
+
+    return (struct cudaChannelFormatDesc){bits, d->NumChannels > 1 ? bits : 0, d->NumChannels > 2 ? bits : 0,
+                                          d->NumChannels > 3 ? bits : 0, kind_of(d->Format)};
+}
+
+cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
+{
+    return cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array);
+}
+
+cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
+                             cudaArray_t array)
+{
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    cudaError_t error = rt_enter();
+
+    if (!error)
+        error = description_of(array, &descriptor);
+    if (error)
+        return rt_record(error);
+    if (desc)
+        *desc = channels_of(&descriptor);
+    if (extent)
+        *extent = (struct cudaExtent){descriptor.Width, descriptor.Height, descriptor.Depth};
+    if (flags)
+        *flags = descriptor.Flags;
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeArray(cudaArray_t array)

@@ -123,6 +123,16 @@ cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
     return RT_CALL(DRV(cuCtxSetLimit, 3010), (CUlimit)limit, value);
 }
 
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig)
+{
+    return RT_CALL(DRV(cuCtxGetCacheConfig, 3020), (CUfunc_cache *)(void *)pCacheConfig);
+}
+
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)
+{
+    return RT_CALL(DRV(cuCtxSetCacheConfig, 3020), (CUfunc_cache)cacheConfig);
+}
+
 cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
     return RT_CALL_NO_CONTEXT(DRV(cuDeviceCanAccessPeer, 4000), canAccessPeer, device, peerDevice);

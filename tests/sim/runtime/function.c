@@ -136,3 +136,29 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const 
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize,
                                                                   cudaOccupancyDefault);
 }
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks,
+                                                      int blockSize)
+{
+    CUfunction function;
+    cudaError_t error = rt_enter();
+
+    if (!error)
+        error = rt_function_find(func, &function);
+    if (!error)
+        error = rt_error(
+            DRV(cuOccupancyAvailableDynamicSMemPerBlock, 10020)(dynamicSmemSize, function, numBlocks, blockSize));
+    return rt_record(error);
+}
+
+cudaError_t cudaFuncGetName(const char **name, const void *func)
+{
+    CUfunction function;
+    cudaError_t error = rt_enter();
+
+    if (!error)
+        error = rt_function_find(func, &function);
+    if (!error)
+        error = rt_error(DRV(cuFuncGetName, 12030)(name, function));
+    return rt_record(error);
+}

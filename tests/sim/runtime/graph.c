@@ -1,11 +1,9 @@
-#include "address.h"
+/* Graphs as a whole; their nodes are in graph_node.c, capture and launches in per_stream/. */
 #include "state.h"
 
 #include <stddef.h>
-#include <string.h>
 
 _Static_assert(sizeof(cudaGraphExecUpdateResultInfo) == sizeof(CUgraphExecUpdateResultInfo), "one struct, two names");
-_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "one struct, two names");
 
 cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
@@ -44,28 +42,68 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
     return RT_CALL(DRV(cuGraphGetNodes, 10000), graph, nodes, numNodes);
 }
 
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
-                                  size_t numDependencies)
-{
-    return RT_CALL(DRV(cuGraphAddEmptyNode, 10000), pGraphNode, graph, pDependencies, numDependencies);
-}
-
-cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-                                     const cudaGraphNode_t *pDependencies, size_t numDependencies,
-                                     struct cudaMemAllocNodeParams *nodeParams)
-{
-    return RT_CALL(DRV(cuGraphAddMemAllocNode, 11040), pGraphNode, graph, pDependencies, numDependencies,
-                   (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)nodeParams);
-}
-
-cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
-                                    const cudaGraphNode_t *pDependencies, size_t numDependencies, void *dptr)
-{
-    return RT_CALL(DRV(cuGraphAddMemFreeNode, 11040), pGraphNode, graph, pDependencies, numDependencies,
-                   rt_address(dptr));
-}
-
 cudaError_t cudaDeviceGraphMemTrim(int device)
 {
     return RT_CALL_NO_CONTEXT(DRV(cuDeviceGraphMemTrim, 11040), device);
+}
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void *value)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuDeviceGetGraphMemAttribute, 11040), device, (CUgraphMem_attribute)attr, value);
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void *value)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuDeviceSetGraphMemAttribute, 11040), device, (CUgraphMem_attribute)attr, value);
+}
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags)
+{
+    cuuint64_t native;
+    cudaError_t error = rt_enter();
+
+    if (!error && !flags)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        error = rt_error(DRV(cuGraphExecGetFlags, 12000)(graphExec, &native));
+    if (!error)
+        *flags = native;
+    return rt_record(error);
+}
+
+cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t originalGraph)
+{
+    return RT_CALL(DRV(cuGraphClone, 10000), pGraphClone, originalGraph);
+}
+
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
+{
+    return RT_CALL(DRV(cuGraphDebugDotPrint, 11030), graph, path, flags);
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr, cudaHostFn_t destroy,
+                                 unsigned int initialRefcount, unsigned int flags)
+{
+    return RT_CALL(DRV(cuUserObjectCreate, 11030), object_out, ptr, destroy, initialRefcount, flags);
+}
+
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
+{
+    return RT_CALL(DRV(cuUserObjectRetain, 11030), object, count);
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
+{
+    return RT_CALL(DRV(cuUserObjectRelease, 11030), object, count);
+}
+
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count,
+                                      unsigned int flags)
+{
+    return RT_CALL(DRV(cuGraphRetainUserObject, 11030), graph, object, count, flags);
+}
+
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count)
+{
+    return RT_CALL(DRV(cuGraphReleaseUserObject, 11030), graph, object, count);
 }

@@ -40,3 +40,27 @@ cudaError_t cudaIpcCloseMemHandle(void *devPtr)
 {
     return RT_CALL(DRV(cuIpcCloseMemHandle, 4010), rt_address(devPtr));
 }
+
+_Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "one handle, two names");
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+    CUipcEventHandle made;
+    cudaError_t error = rt_enter();
+
+    if (!error && !handle)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        error = rt_error(DRV(cuIpcGetEventHandle, 4010)(&made, event));
+    if (!error)
+        memcpy(handle, &made, sizeof made);
+    return rt_record(error);
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
+    CUipcEventHandle native;
+
+    memcpy(&native, &handle, sizeof native);
+    return RT_CALL(DRV(cuIpcOpenEventHandle, 4010), event, native);
+}

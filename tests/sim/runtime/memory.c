@@ -144,3 +144,17 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
     return RT_CALL(DRV(cuMemGetInfo, 3020), free, total);
 }
+
+cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute,
+                                     const void *devPtr, size_t count)
+{
+    return RT_CALL(DRV(cuMemRangeGetAttribute, 8000), data, dataSize, (CUmem_range_attribute)attribute,
+                   rt_address(devPtr), count);
+}
+
+cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes,
+                                      size_t numAttributes, const void *devPtr, size_t count)
+{
+    return RT_CALL(DRV(cuMemRangeGetAttributes, 8000), data, dataSizes, (CUmem_range_attribute *)(void *)attributes,
+                   numAttributes, rt_address(devPtr), count);
+}

@@ -61,6 +61,43 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t m
                               (CUmemLocation *)(void *)location);
 }
 
+cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool,
+                                               enum cudaMemAllocationHandleType handleType, unsigned int flags)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuMemPoolExportToShareableHandle, 11020), shareableHandle, memPool,
+                              (CUmemAllocationHandleType)handleType, flags);
+}
+
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool, void *shareableHandle,
+                                                 enum cudaMemAllocationHandleType handleType, unsigned int flags)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuMemPoolImportFromShareableHandle, 11020), memPool, shareableHandle,
+                              (CUmemAllocationHandleType)handleType, flags);
+}
+
+#if SIM_CUDART_VERSION >= 13000 /* pools of any location came with CUDA 13 */
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "one struct, two names");
+
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+                                     enum cudaMemAllocationType type)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuMemGetDefaultMemPool, 13000), memPool, (CUmemLocation *)(void *)location,
+                              (CUmemAllocationType)type);
+}
+
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuMemGetMemPool, 13000), memPool, (CUmemLocation *)(void *)location,
+                              (CUmemAllocationType)type);
+}
+
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+    return RT_CALL_NO_CONTEXT(DRV(cuMemSetMemPool, 13000), (CUmemLocation *)(void *)location, (CUmemAllocationType)type,
+                              memPool);
+}
+#endif
+
 cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData, void *ptr)
 {
     return RT_CALL(DRV(cuMemPoolExportPointer, 11020), (CUmemPoolPtrExportData *)(void *)exportData, rt_address(ptr));

@@ -1,5 +1,7 @@
 #include "state.h"
 
+#include "exit.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -9,10 +11,11 @@ static _Thread_local cudaError_t last_error;
 static _Thread_local int chosen_device;
 
 /* `context` keeps its value after a reset, with `retained` false: a thread that still has it current must be seen to
- * hold a dead context, not one of the program's own. */
+ * hold a dead context, not one of the program's own. `lost` is the error that cost the context, or cudaSuccess. */
 static struct primary {
     CUcontext context;
     bool retained;
+    cudaError_t lost;
 } primaries[MAX_DEVICES];
 static pthread_mutex_t primaries_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -36,9 +39,26 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
+static void primary_lose(cudaError_t error)
+{
+    CUcontext context = NULL;
+
+    if (DRV(cuCtxGetCurrent, 4000)(&context) != CUDA_SUCCESS || !context)
+        return;
+    pthread_mutex_lock(&primaries_lock);
+    for (int i = 0; i < MAX_DEVICES; i++)
+        if (primaries[i].context == context && primaries[i].retained && !primaries[i].lost)
+            primaries[i].lost = error;
+    pthread_mutex_unlock(&primaries_lock);
+}
+
 cudaError_t rt_record(cudaError_t error)
 {
-    if (error != cudaSuccess && !is_sticky(last_error))
+    if (error == cudaSuccess)
+        return error;
+    if (is_sticky(error))
+        primary_lose(error);
+    if (!is_sticky(last_error))
         last_error = error;
     return error;
 }
@@ -59,18 +79,24 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t rt_initialise(void)
 {
-    cudaError_t error = rt_driver_load();
+    cudaError_t error = rt_is_unloading() ? cudaErrorCudartUnloading : rt_driver_load();
 
     return error ? error : rt_error(DRV(cuInit, 2000)(0));
 }
 
-static bool is_reset(CUcontext context)
+/* A reset leaves a context of no use to the thread that still has it current; a lost one answers why. */
+static bool is_reset(CUcontext context, cudaError_t *ret_lost)
 {
     bool reset = false;
 
     pthread_mutex_lock(&primaries_lock);
-    for (int i = 0; i < MAX_DEVICES; i++)
-        reset |= primaries[i].context == context && !primaries[i].retained;
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        if (primaries[i].context != context)
+            continue;
+        reset = !primaries[i].retained;
+        *ret_lost = primaries[i].lost;
+        break;
+    }
     pthread_mutex_unlock(&primaries_lock);
     return reset;
 }
@@ -102,7 +128,7 @@ static cudaError_t primary_retain(int device, CUcontext *ret_context)
     pthread_mutex_lock(&primaries_lock);
     lost_race = primaries[device].retained;
     if (!lost_race)
-        primaries[device] = (struct primary){context, true};
+        primaries[device] = (struct primary){context, true, cudaSuccess};
     pthread_mutex_unlock(&primaries_lock);
     if (lost_race)
         (void)DRV(cuDevicePrimaryCtxRelease, 7000)(device);
@@ -121,29 +147,33 @@ static cudaError_t primary_make_current(int device)
     return error ? error : rt_error(DRV(cuCtxSetCurrent, 4000)(context));
 }
 
-static CUcontext current_context(void)
+static CUcontext current_context(cudaError_t *ret_lost)
 {
     CUcontext context = NULL;
 
-    if (DRV(cuCtxGetCurrent, 4000)(&context) != CUDA_SUCCESS || !context || is_reset(context))
+    if (DRV(cuCtxGetCurrent, 4000)(&context) != CUDA_SUCCESS || !context || is_reset(context, ret_lost))
         return NULL;
     return context;
 }
 
 cudaError_t rt_enter(void)
 {
-    cudaError_t error = rt_initialise();
+    cudaError_t lost = cudaSuccess, error = rt_initialise();
 
-    if (error || current_context())
-        return error;
-    return primary_make_current(chosen_device);
+    if (!error && !current_context(&lost)) {
+        error = primary_make_current(chosen_device);
+        if (!error)
+            (void)current_context(&lost);
+    }
+    return error ? error : lost;
 }
 
 int rt_device(void)
 {
+    cudaError_t lost;
     CUdevice device;
 
-    if (current_context() && DRV(cuCtxGetDevice, 2000)(&device) == CUDA_SUCCESS)
+    if (current_context(&lost) && DRV(cuCtxGetDevice, 2000)(&device) == CUDA_SUCCESS)
         return device;
     return chosen_device;
 }
@@ -172,7 +202,18 @@ cudaError_t rt_device_reset(void)
         return error;
     pthread_mutex_lock(&primaries_lock);
     primaries[device].retained = false;
+    primaries[device].lost = cudaSuccess;
     pthread_mutex_unlock(&primaries_lock);
     last_error = cudaSuccess;
     return cudaSuccess;
+}
+
+void rt_release_primaries(void)
+{
+    for (int device = 0; device < MAX_DEVICES; device++) {
+        CUcontext context;
+
+        if (primary_find(device, &context))
+            (void)DRV(cuDevicePrimaryCtxRelease, 7000)(device);
+    }
 }

@@ -14,10 +14,11 @@ static inline cudaError_t rt_error(CUresult result)
     return (cudaError_t)result;
 }
 
-/* Remembers a failure for cudaGetLastError and returns it; a success changes nothing. */
+/* Remembers a failure for cudaGetLastError and returns it; a success changes nothing. An error that costs the context is
+ * remembered with the primary context too: from then on rt_enter answers it to every thread, until the device is reset. */
 cudaError_t rt_record(cudaError_t error);
 
-/* The driver is loaded and initialised. Needs no context. */
+/* The driver is loaded and initialised: cudaErrorCudartUnloading once the runtime has ended. Needs no context. */
 cudaError_t rt_initialise(void);
 
 /* As above, and a context is current: the one the program made current, else the primary context of the thread's
@@ -31,6 +32,9 @@ cudaError_t rt_device_choose(int device);
 
 /* Resets the device's primary context; the next rt_enter of any thread retains a new one. */
 cudaError_t rt_device_reset(void);
+
+/* Gives back what the runtime retained, for the end of the process. Whatever the driver answers, it is given back. */
+void rt_release_primaries(void);
 
 /* One runtime call that is one driver call. */
 #define RT_CALL(entry_point, ...)                        \

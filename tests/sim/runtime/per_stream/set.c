@@ -57,3 +57,18 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr pitched, int value, struct cudaEx
     }
     return rt_record(error);
 }
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent, cudaStream_t stream)
+{
+    cudaError_t error = rt_enter();
+
+    if (!extent.width || !extent.height)
+        return rt_record(error);
+    for (size_t z = 0; z < extent.depth && !error; z++) {
+        CUdeviceptr slice = rt_address(pitched.ptr) + z * pitched.pitch * pitched.ysize;
+
+        error = rt_error(DRV_STREAM(cuMemsetD2D8Async, 3020, 7000)(slice, pitched.pitch, (unsigned char)value,
+                                                                   extent.width, extent.height, stream));
+    }
+    return rt_record(error);
+}

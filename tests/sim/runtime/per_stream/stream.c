@@ -42,6 +42,30 @@ cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long *streamId)
     return RT_CALL(DRV_STREAM(cuStreamGetId, 12000, 12000), hStream, streamId);
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
+{
+    return RT_CALL(DRV_STREAM(cuStreamGetDevice, 12080, 12080), hStream, device);
+}
+
+_Static_assert(sizeof(cudaStreamAttrValue) == sizeof(CUstreamAttrValue), "one union, two names");
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, cudaStreamAttrValue *value_out)
+{
+    return RT_CALL(DRV_STREAM(cuStreamGetAttribute, 11000, 11000), hStream, (CUstreamAttrID)attr,
+                   (CUstreamAttrValue *)(void *)value_out);
+}
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, const cudaStreamAttrValue *value)
+{
+    return RT_CALL(DRV_STREAM(cuStreamSetAttribute, 11000, 11000), hStream, (CUstreamAttrID)attr,
+                   (const CUstreamAttrValue *)(const void *)value);
+}
+
+cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
+{
+    return RT_CALL(DRV_STREAM(cuStreamCopyAttributes, 11000, 11000), dst, src);
+}
+
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
 {
     return RT_CALL(DRV_STREAM(cuLaunchHostFunc, 10000, 10000), stream, fn, userData);
