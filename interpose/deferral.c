@@ -101,7 +101,7 @@ static CUresult release_now(struct nxm_waiting *entry)
 
     if (result != NXM_OK)
         return nxm_cuda_status(result, &error);
-    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    nxm_lane_poll_context(entry->context);
     return CUDA_SUCCESS;
 }
 

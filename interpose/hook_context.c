@@ -230,12 +230,20 @@ static void after_release(enum nxm_mode mode, CUdevice device, CUresult result)
     captures_gone(mode, context);
 }
 
+/* It may be the last one, which is known only when it has happened: what is free already goes back while the context lives. */
+static void before_release(enum nxm_mode mode, CUdevice device)
+{
+    if (mode == NXM_MODE_SERVE && is_active(device))
+        nxm_lane_flush(nxm_context_primary(device), 0);
+}
+
 CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxRelease);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    CUresult result = nxm_real.cuDevicePrimaryCtxRelease(device);
 
+    before_release(mode, device);
+    CUresult result = nxm_real.cuDevicePrimaryCtxRelease(device);
     after_release(mode, device, result);
     nxm_leave(mode);
     return result;
@@ -245,8 +253,9 @@ CUresult hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxRelease_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    CUresult result = nxm_real.cuDevicePrimaryCtxRelease_v2(device);
 
+    before_release(mode, device);
+    CUresult result = nxm_real.cuDevicePrimaryCtxRelease_v2(device);
     after_release(mode, device, result);
     nxm_leave(mode);
     return result;

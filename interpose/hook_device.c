@@ -141,7 +141,7 @@ CUresult hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
     if (mode == NXM_MODE_SERVE)
-        nxm_lane_flush(0); /* what has passed counts as free */
+        nxm_lane_flush(NULL, 0); /* what has passed counts as free */
     CUresult result = nxm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && free_bytes)
         *free_bytes += nxm_scope_cached_bytes(); /* of the current context's device */

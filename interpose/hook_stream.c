@@ -8,10 +8,18 @@
 
 /* --- waits ------------------------------------------------------------------------------------------------------ */
 
-static CUresult waited(enum nxm_mode mode, enum nxm_moment moment, CUresult result)
+static CUresult waited(enum nxm_mode mode, CUresult result)
 {
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_lane_poll(moment);
+        nxm_lane_poll(NXM_MOMENT_WAIT);
+    nxm_leave(mode);
+    return result;
+}
+
+static CUresult waited_for_context(enum nxm_mode mode, CUcontext context, CUresult result)
+{
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+        nxm_lane_poll_context(context);
     nxm_leave(mode);
     return result;
 }
@@ -21,7 +29,7 @@ CUresult hook_cuStreamSynchronize(CUstream stream)
     NXM_NEEDS(cuStreamSynchronize);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, NXM_MOMENT_WAIT, nxm_real.cuStreamSynchronize(stream));
+    return waited(mode, nxm_real.cuStreamSynchronize(stream));
 }
 
 CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
@@ -29,7 +37,7 @@ CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
     NXM_NEEDS(cuStreamSynchronize_ptsz);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, NXM_MOMENT_WAIT, nxm_real.cuStreamSynchronize_ptsz(stream));
+    return waited(mode, nxm_real.cuStreamSynchronize_ptsz(stream));
 }
 
 CUresult hook_cuCtxSynchronize(void)
@@ -37,7 +45,7 @@ CUresult hook_cuCtxSynchronize(void)
     NXM_NEEDS(cuCtxSynchronize);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, NXM_MOMENT_CONTEXT, nxm_real.cuCtxSynchronize());
+    return waited_for_context(mode, NULL, nxm_real.cuCtxSynchronize());
 }
 
 CUresult hook_cuCtxSynchronize_v2(CUcontext context)
@@ -45,7 +53,7 @@ CUresult hook_cuCtxSynchronize_v2(CUcontext context)
     NXM_NEEDS(cuCtxSynchronize_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    return waited(mode, NXM_MOMENT_CONTEXT, nxm_real.cuCtxSynchronize_v2(context));
+    return waited_for_context(mode, context, nxm_real.cuCtxSynchronize_v2(context));
 }
 
 /* --- the end of a stream ------------------------------------------------------------------------------------------ */

@@ -80,6 +80,7 @@ static void pop(struct lane *lane, struct nxm_waiting *entry)
 
 struct poll {
     enum nxm_moment moment;
+    CUcontext context;              /* of NXM_MOMENT_CONTEXT; what waits on another one's work is not let wait for that */
     const struct nxm_scope *except; /* its allocator must not be entered; NULL none */
     uint64_t budget;                /* entries it may still look at */
     uint64_t bytes;                 /* given back so far */
@@ -124,7 +125,8 @@ static bool retire_head(const struct head *head, struct poll *poll)
         return true; /* its context is gone, and the block with it */
     if (entry->scope == poll->except || !has_passed(head))
         return false;
-    if (nxm_giveback(entry, poll->moment, &error) == NXM_EUNSUPPORTED)
+    bool elsewhere = poll->moment == NXM_MOMENT_CONTEXT && entry->context != poll->context;
+    if (nxm_giveback(entry, elsewhere ? NXM_MOMENT_WAIT : poll->moment, &error) == NXM_EUNSUPPORTED)
         return false;
     poll->bytes += entry->bytes;
     return true;
@@ -192,9 +194,9 @@ static unsigned lane_count(void)
 }
 
 /* Everything that waits now, once. */
-static uint64_t poll_all(enum nxm_moment moment, struct nxm_scope *except)
+static uint64_t poll_all(enum nxm_moment moment, CUcontext context, struct nxm_scope *except)
 {
-    struct poll poll = { .moment = moment, .except = except, .budget = atomic_load(&waiting_blocks) };
+    struct poll poll = { .moment = moment, .context = context, .except = except, .budget = atomic_load(&waiting_blocks) };
 
     if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
@@ -207,40 +209,51 @@ void nxm_lane_poll(enum nxm_moment moment)
     struct poll poll = { .moment = moment, .budget = POLLED_ENTRIES };
 
     if (moment != NXM_MOMENT_ANY)
-        poll_all(moment, NULL);
+        poll_all(moment, NULL, NULL);
     else if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
         poll_lanes(POLLED_LANES, &poll);
 }
 
-/* Whether everything that the current context has in flight now has passed. Not asked where asking would wait. */
-static bool context_is_idle(unsigned milliseconds)
+static CUcontext or_current(CUcontext context)
+{
+    if (!context && nxm_real.cuCtxGetCurrent)
+        nxm_real.cuCtxGetCurrent(&context);
+    return context;
+}
+
+void nxm_lane_poll_context(CUcontext context)
+{
+    poll_all(NXM_MOMENT_CONTEXT, or_current(context), NULL);
+}
+
+/* Whether everything that the context has in flight now has passed. Not asked where asking would wait. */
+static bool is_idle(CUcontext context, unsigned milliseconds)
 {
     const struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
-    CUcontext current = NULL;
     CUevent event = NULL;
 
-    if (!nxm_real.cuCtxRecordEvent || nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current ||
-        nxm_event_record_on_context(current, &event) != CUDA_SUCCESS)
+    if (!context || !nxm_real.cuCtxRecordEvent || nxm_event_record_on_context(context, &event) != CUDA_SUCCESS)
         return false;
     bool passed = nxm_event_passed(event);
     for (unsigned waited = 0; waited < milliseconds && !passed && !nxm_capture_open(); waited++) {
         nanosleep(&pause, NULL);
         passed = nxm_event_passed(event);
     }
-    nxm_event_give(current, event);
+    nxm_event_give(context, event);
     return passed;
 }
 
-void nxm_lane_flush(unsigned milliseconds)
+void nxm_lane_flush(CUcontext context, unsigned milliseconds)
 {
-    poll_all(NXM_MOMENT_WAIT, NULL);
+    poll_all(NXM_MOMENT_WAIT, NULL, NULL);
     if (atomic_load(&waiting_blocks) == 0)
         return;
+    context = or_current(context);
     CUstreamCaptureMode mode = nxm_capture_relax();
-    bool idle = context_is_idle(milliseconds);
+    bool idle = is_idle(context, milliseconds);
     nxm_capture_restore(mode);
     if (idle)
-        poll_all(NXM_MOMENT_CONTEXT, NULL);
+        poll_all(NXM_MOMENT_CONTEXT, context, NULL);
 }
 
 static bool lane_is_empty(uint64_t key)
@@ -261,17 +274,17 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
     struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
 
     for (unsigned waited = 0; waited < milliseconds && !lane_is_empty(stream_key) && !nxm_capture_open(); waited++) {
-        nxm_lane_flush(0);
+        nxm_lane_flush(NULL, 0);
         if (!lane_is_empty(stream_key))
             nanosleep(&pause, NULL);
     }
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
 }
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
 {
     (void)allocator, (void)device, (void)bytes; /* all that has passed is given back, whatever was asked */
-    return (int64_t)poll_all(NXM_MOMENT_WAIT, owner);
+    return (int64_t)poll_all(NXM_MOMENT_WAIT, NULL, owner);
 }
 
 void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes)

@@ -21,9 +21,13 @@ bool nxm_lane_append(uint64_t key, struct nxm_waiting *entry);
 /* Looks at a few lanes, and enters the releases that this moment allows. Costs one load when nothing waits. */
 void nxm_lane_poll(enum nxm_moment moment);
 
-/* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". Where the current context
- * has nothing in flight, or within so many milliseconds has not, releases that wait for all of it are entered too. */
-void nxm_lane_flush(unsigned milliseconds);
+/* The same where the program has waited for all of this context (NULL: the current one): whatever waits behind its work. */
+void nxm_lane_poll_context(CUcontext context);
+
+/* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". Where this context (NULL:
+ * the current one) has nothing in flight, or within so many milliseconds has not, releases that wait for all of it are
+ * entered too. */
+void nxm_lane_flush(CUcontext context, unsigned milliseconds);
 
 /* Waits, at most so long, for what this stream key has freed, then flushes. Not while a capture is open. */
 void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds);

@@ -85,7 +85,7 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         nxm_lane_amount(&waiting, &waiting_bytes);
         if (waiting > 0 || nxm_giveback_owed()) {
-            nxm_lane_flush(nxm_options()->oom_wait_ms);
+            nxm_lane_flush(order ? order->context : NULL, nxm_options()->oom_wait_ms);
             result = call(argument, ret_address);
         }
     }
@@ -199,7 +199,7 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
     if (result == NXM_EEXIST && drop_stale(scope, block.address))
         result = allocate_once(scope, order, &block, &error);
     if (result == NXM_ENOMEM && (waiting > 0 || nxm_giveback_owed())) {
-        nxm_lane_flush(nxm_options()->oom_wait_ms);
+        nxm_lane_flush(order ? order->context : NULL, nxm_options()->oom_wait_ms);
         result = allocate_once(scope, order, &block, &error);
         if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
             nxm_lane_wait(order->cuda.stream_key, nxm_options()->oom_wait_ms);

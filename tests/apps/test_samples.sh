@@ -11,9 +11,6 @@ names=$(cd tests/apps/samples && ls *.c | sed 's/\.c$//' | grep -vx exchange)
 # Programs that can tell the host plugin's memory from a device's: handles for other processes (ipc), a device's capacity
 # (until-full), the memory type and device of a pointer (multi-device), what the default pool says it uses and keeps (pools).
 not_on_host="ipc until-full multi-device pools"
-# The primary context's last release is seen after the fact only: with deferred frees the shim then frees what the context took
-# with it, at an address that may be somebody else's by then (free-after-context).
-frees_late="contexts"
 # Links to what a driver of 12.4 does not export, as a program compiled for a newer CUDA may.
 not_on_12_4="contexts"
 # By each of these a single-threaded program takes another path through what streams may do.
@@ -47,11 +44,8 @@ for sample in $names; do
     shimmed SIMCUDA_LEAKS=1 "$samples/$sample"
     proves "${sample}_leaves_nothing_in_the_driver_under_the_shim" same_output 'says "no leaks"' 'says_not "leak:"'
     shimmed SIMCUDA_NOTICES=1 NXMEM_FREE=deferred "$samples/$sample"
-    case " $frees_late " in
-    *" $sample "*) proves "${sample}_frees_nothing_twice_with_deferred_frees" 'says_not "[double-free]"' 'says_not "[bad-free]"' ;;
-    *) proves "${sample}_frees_nothing_twice_or_late_with_deferred_frees" 'says_not "[double-free]"' 'says_not "[bad-free]"' \
-        'says_not "[free-after-context]"' ;;
-    esac
+    proves "${sample}_frees_nothing_twice_or_late_with_deferred_frees" 'says_not "[double-free]"' 'says_not "[bad-free]"' \
+        'says_not "[free-after-context]"'
     if [ -x "$samples/static/$sample" ]; then # the program exports no name of CUDA's: hooks of the driver see it all
         native "$samples/static/$sample"
         proves "${sample}_is_the_same_with_a_hidden_runtime" same_output same_status same_errors

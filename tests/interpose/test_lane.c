@@ -87,12 +87,12 @@ static void a_block_freed_on_a_stream_stays_until_its_event_has_passed(void **st
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     assert_int_equal(fake.records, 1);
     for (int i = 0; i < 10; i++)
-        nxm_lane_poll(NXM_MOMENT_CONTEXT);
-    nxm_lane_flush(0);
+        nxm_lane_poll_context(NULL);
+    nxm_lane_flush(NULL, 0);
     assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
     assert_int_equal(waiting(), 1);
     fake.passed = true;
-    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    nxm_lane_poll_context(NULL);
     assert_int_equal(waiting(), 0);
     assert_false(is_known(address));
 }
@@ -108,7 +108,7 @@ static void a_second_free_of_a_waiting_block_is_answered_here(void **state)
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(waiting(), 1);
     fake.passed = true;
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_int_equal(waiting(), 0);
 }
 
@@ -127,7 +127,7 @@ static void of_two_threads_that_saw_it_live_one_frees_it(void **state)
     assert_int_equal(nxm_deferral_on_context(&seen, true), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(waiting(), 1);
     fake.passed = true;
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_false(is_known(address));
 }
 
@@ -143,7 +143,7 @@ static void a_record_that_fails_is_the_frees_result_and_the_block_stays_live(voi
     assert_int_equal(waiting(), 0);
     fake.record_result = CUDA_SUCCESS;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_false(is_known(address));
 }
 
@@ -200,7 +200,7 @@ static void a_synchronous_free_of_stream_ordered_memory_adds_no_wait(void **stat
     assert_int_equal(fake.waits, 0);
     assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
     fake.passed = true;
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_false(is_known(address));
 }
 
@@ -265,7 +265,7 @@ static void what_a_capture_forbids_is_asked_in_the_blocks_own_context(void **sta
     assert_null(fake.current);
     assert_true(nxm_capture_ended(FAKE_STREAM, false));
     nxm_lane_captures_closed();
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_false(is_known(address));
 }
 
@@ -282,13 +282,13 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
     assert_int_equal(fake.context_records, 0); /* a record would invalidate the capture */
     assert_int_equal(fake.context_waits, 0);
     assert_int_equal(fake.waits, 0);
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
     fake.capturing = false;
     assert_true(nxm_capture_ended(FAKE_STREAM, false));
     nxm_lane_captures_closed();
     assert_int_equal(fake.context_records, 1);
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_false(is_known(address));
 }
 
@@ -296,7 +296,7 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
 static void context_goes_meanwhile(void)
 {
     nxm_lane_context_gone(FAKE_CONTEXT);
-    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    nxm_lane_poll_context(NULL);
     assert_int_equal(waiting(), 1);
 }
 
@@ -315,7 +315,7 @@ static void a_block_in_the_hands_of_a_recorder_is_nobody_elses(void **state)
     fake.while_recording = context_goes_meanwhile;
     nxm_lane_captures_closed();
     assert_null(fake.while_recording);
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
     assert_int_equal(waiting(), 0);
     assert_false(is_known(address));
 }
@@ -346,7 +346,7 @@ static void events_are_used_again(void **state)
     for (int i = 0; i < 50; i++) {
         CUdeviceptr address = allocate_on_stream(&order);
         assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
-        nxm_lane_poll(NXM_MOMENT_CONTEXT);
+        nxm_lane_poll_context(NULL);
         assert_false(is_known(address));
     }
     assert_int_equal(fake.records, 50);
@@ -363,7 +363,7 @@ static void without_our_own_memory_a_free_succeeds_all_the_same(void **state)
         nxm_mem_fail_at(n);
         assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
         nxm_mem_fail_at(0);
-        nxm_lane_flush(0);
+        nxm_lane_flush(NULL, 0);
         assert_false(is_known(address));
     }
 }
@@ -384,13 +384,13 @@ static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
     nxm_lane_poll(NXM_MOMENT_WAIT); /* of one stream: its release may wait for all */
     assert_int_equal(waiting(), 1);
     fake.context_busy = true;
-    nxm_lane_flush(2);
+    nxm_lane_flush(NULL, 2);
     assert_int_equal(waiting(), 1);
     nxm_capture_announce();
-    nxm_lane_poll(NXM_MOMENT_CONTEXT); /* an open capture forbids it */
+    nxm_lane_poll_context(NULL); /* an open capture forbids it */
     assert_int_equal(waiting(), 1);
     nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN);
-    nxm_lane_poll(NXM_MOMENT_CONTEXT);
+    nxm_lane_poll_context(NULL);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
 }
@@ -406,7 +406,26 @@ static void where_nothing_is_in_flight_room_is_made_at_once(void **state)
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
     scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
     assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
-    nxm_lane_flush(0);
+    nxm_lane_flush(NULL, 0);
+    assert_int_equal(waiting(), 0);
+    scope->companion.vtable.struct_size = 0;
+}
+
+static void a_wait_for_one_context_enters_no_release_that_waits_for_another(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+    struct nxm_block block;
+
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
+    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
+    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
+    assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
+    nxm_lane_poll_context(OTHER_CONTEXT);
+    nxm_lane_flush(OTHER_CONTEXT, 0);
+    assert_int_equal(waiting(), 1);
+    nxm_lane_poll_context(FAKE_CONTEXT);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
 }
@@ -415,7 +434,7 @@ static void nothing_waits_costs_no_question(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++)
-        nxm_lane_poll(NXM_MOMENT_CONTEXT);
+        nxm_lane_poll_context(NULL);
     assert_int_equal(fake.queries, 0);
 }
 
@@ -462,6 +481,7 @@ int main(void)
         LANE(without_our_own_memory_a_free_succeeds_all_the_same),
         LANE(a_release_that_may_wait_is_left_to_calls_that_may),
         LANE(where_nothing_is_in_flight_room_is_made_at_once),
+        LANE(a_wait_for_one_context_enters_no_release_that_waits_for_another),
         LANE(nothing_waits_costs_no_question),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
