@@ -327,15 +327,18 @@ int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, un
     return result;
 }
 
-int nxm_blocks_retag(struct nxm_blocks *table, uint64_t address, uint64_t id, uint64_t tag)
+int nxm_blocks_count(struct nxm_blocks *table, uint64_t address, int delta, struct nxm_block *ret_block)
 {
     struct shard *shard = shard_of(table, address);
     int result = NXM_ENOENT;
 
     nxm_lock_acquire(&shard->lock);
     struct record *record = find_record(shard, address);
-    if (record != NULL && record->block.id == id && record->block.state == NXM_BLOCK_LIVE) {
-        record->block.tag = tag;
+    if (record != NULL && record->block.state == NXM_BLOCK_LIVE) {
+        record->block.tag += (uint64_t)(int64_t)delta;
+        if (record->block.tag == 0)
+            record->block.state = NXM_BLOCK_RELEASING;
+        *ret_block = record->block;
         result = NXM_OK;
     }
     nxm_lock_release(&shard->lock);

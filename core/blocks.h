@@ -72,8 +72,9 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block);
 int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
                      enum nxm_block_state to, struct nxm_block *ret_block);
 
-/* Gives the live block another tag. NXM_ENOENT: it is not there, or another one is. */
-int nxm_blocks_retag(struct nxm_blocks *table, uint64_t address, uint64_t id, uint64_t tag);
+/* Adds to the tag of the live block there, which counts something. At 0 the record becomes RELEASING, for the one who brought it
+ * there. *ret_block is the record after that. NXM_ENOENT: no live block. */
+int nxm_blocks_count(struct nxm_blocks *table, uint64_t address, int delta, struct nxm_block *ret_block);
 
 /* Removes the record if it still is this block. NXM_ENOENT otherwise. */
 int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id);

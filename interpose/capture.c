@@ -132,6 +132,31 @@ bool nxm_capture_ended(CUstream stream, bool per_thread)
     return nxm_capture_stream_gone(canonical(stream, per_thread));
 }
 
+/* One stream of the context after the other, in the order of their handles. */
+static CUstream next_capturing(CUcontext context, CUstream after)
+{
+    CUstream next = NULL;
+
+    nxm_lock_acquire(&lock);
+    for (struct capturing *c = capturing; c; c = c->next) {
+        if (c->context == context && (uintptr_t)c->stream > (uintptr_t)after && (!next || c->stream < next))
+            next = c->stream;
+    }
+    nxm_lock_release(&lock);
+    return next;
+}
+
+void nxm_capture_end_all(CUcontext context)
+{
+    CUstream stream = NULL;
+
+    while (nxm_real.cuStreamEndCapture && (stream = next_capturing(context, stream)) != NULL) {
+        CUgraph graph = NULL;
+        if (nxm_real.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && graph && nxm_real.cuGraphDestroy)
+            nxm_real.cuGraphDestroy(graph);
+    }
+}
+
 bool nxm_capture_context_gone(CUcontext context)
 {
     return take(is_of_context, context);

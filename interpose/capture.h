@@ -26,6 +26,8 @@ void nxm_capture_announce(void); /* before the real begin */
 bool nxm_capture_begun(CUstream stream, bool per_thread, CUresult result);
 bool nxm_capture_ended(CUstream stream, bool per_thread);
 bool nxm_capture_stream_gone(CUstream stream);
+/* Ends what captures in this context, whose own end is near: the driver would do it then. */
+void nxm_capture_end_all(CUcontext context);
 bool nxm_capture_context_gone(CUcontext context);
 
 /* Brackets a context record: false when a capture is open or announced (do not record). */

@@ -120,7 +120,7 @@ CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
         nxm_waiting_free(entry);
         return result;
     }
-    if (!wait) {
+    if (!wait && nxm_real.cuCtxRecordEvent) { /* without it the record itself has waited */
         wait_on_lane(context_key(entry->context), entry);
         return CUDA_SUCCESS;
     }

@@ -51,7 +51,7 @@ void nxm_event_give(CUcontext context, CUevent event)
     nxm_lock_release(&lock);
 }
 
-void nxm_event_context_gone(CUcontext context)
+void nxm_event_context_gone(CUcontext context, bool alive)
 {
     struct idle *gone = NULL;
 
@@ -69,6 +69,8 @@ void nxm_event_context_gone(CUcontext context)
     nxm_lock_release(&lock);
     while (gone) {
         struct idle *next = gone->next;
+        if (alive)
+            nxm_real.cuEventDestroy_v2(gone->event);
         nxm_mem_free(gone);
         gone = next;
     }
@@ -81,7 +83,7 @@ static CUresult in_context(CUcontext context, CUresult (*record)(CUevent event, 
     CUcontext current = NULL;
     CUevent event = take_idle(context);
     CUresult result = nxm_real.cuCtxGetCurrent(&current);
-    bool pushed = false;
+    bool pushed = false, was_idle = event != NULL;
 
     if (result == CUDA_SUCCESS && current != context) {
         result = nxm_real.cuCtxPushCurrent_v2(context);
@@ -91,6 +93,13 @@ static CUresult in_context(CUcontext context, CUresult (*record)(CUevent event, 
         result = nxm_real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS)
         result = record(event, argument);
+    if (result == CUDA_ERROR_INVALID_HANDLE && was_idle) {
+        /* It went with a context of the same handle, and came back to the pool later than that: another one. */
+        event = NULL;
+        result = nxm_real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+        if (result == CUDA_SUCCESS)
+            result = record(event, argument);
+    }
     if (pushed)
         nxm_real.cuCtxPopCurrent_v2(&current);
     if (result != CUDA_SUCCESS && event)

@@ -18,6 +18,6 @@ CUresult nxm_event_record_on_context(CUcontext context, CUevent *ret_event);
 bool nxm_event_passed(CUevent event); /* unanswered means no; a captured event never passes and is counted */
 CUresult nxm_event_wait(CUevent event);
 void nxm_event_give(CUcontext context, CUevent event);
-void nxm_event_context_gone(CUcontext context); /* its idle events went with it */
+void nxm_event_context_gone(CUcontext context, bool alive); /* its idle events go: by us while it is alive, else they went with it */
 
 #endif

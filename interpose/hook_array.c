@@ -39,6 +39,8 @@ CUresult hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuArrayCreate_v2(array, descriptor);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuArrayCreate_v2(array, descriptor);
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE) {
         CUDA_ARRAY3D_DESCRIPTOR d = { .Width = descriptor->Width, .Height = descriptor->Height,
                                       .Format = descriptor->Format, .NumChannels = descriptor->NumChannels };
@@ -55,6 +57,8 @@ CUresult hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuArray3DCreate_v2(array, descriptor);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuArray3DCreate_v2(array, descriptor);
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
         nxm_observe(NXM_TABLE_ARRAYS, NXM_CLASS_ARRAY, nxm_label_take(NXM_API_cuArray3DCreate_v2, 0),
                     (uint64_t)(uintptr_t)*array, array_bytes(descriptor));
@@ -68,6 +72,8 @@ CUresult hook_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuMipmappedArrayCreate(array, descriptor, levels);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuMipmappedArrayCreate(array, descriptor, levels);
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE) {
         CUDA_ARRAY3D_DESCRIPTOR level = *descriptor;
         uint64_t bytes = 0;

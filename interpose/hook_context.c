@@ -2,6 +2,9 @@
  * as reclaimed by reset. Stream-ordered blocks stay. */
 #include "capture.h"
 #include "context.h"
+#include <stdatomic.h>
+#include <time.h>
+
 #include "hook.h"
 #include "lane.h"
 #include "scope.h"
@@ -57,7 +60,7 @@ static void tell_gone(struct nxm_scope *scope, void *argument)
     nxm_foreign_end();
 }
 
-static void close_context(CUcontext context)
+static void close_context(CUcontext context, bool alive)
 {
     struct going going = { context, nxm_context_device(context) };
     static const enum nxm_table owned_by_contexts[] = { NXM_TABLE_MEMORY, NXM_TABLE_REGISTERED, NXM_TABLE_ARRAYS };
@@ -67,7 +70,7 @@ static void close_context(CUcontext context)
         nxm_blocks_each(dying.table, reclaim_block, &dying);
     }
     CUstreamCaptureMode mode = nxm_capture_relax(); /* destroying is not forbidden by captures elsewhere */
-    nxm_lane_context_gone(context);
+    nxm_lane_context_gone(context, alive);
     nxm_scope_each(push_back, &going);
     nxm_scope_each(tell_gone, &going);
     nxm_scope_close_context(context);
@@ -81,17 +84,29 @@ static void captures_gone(enum nxm_mode mode, CUcontext context)
         nxm_lane_captures_closed();
 }
 
-/* The driver lets a context's work end before its memory goes. So must we, whose blocks go first. */
-static void let_work_pass(CUcontext context)
+static bool is_refused_by_capture(CUresult result)
+{
+    return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+/* The driver lets a context's work end before its memory goes. So must we, whose blocks go first. An open capture of the context
+ * forbids the wait, and ends with the context anyway. false: it cannot be waited for here. */
+static bool let_work_pass(CUcontext context)
 {
     CUstreamCaptureMode mode = nxm_capture_relax();
     CUcontext popped = NULL;
+    CUresult result = CUDA_SUCCESS;
 
     if (nxm_plugin() && nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {
-        nxm_real.cuCtxSynchronize();
+        result = nxm_real.cuCtxSynchronize();
+        if (is_refused_by_capture(result)) {
+            nxm_capture_end_all(context);
+            result = nxm_real.cuCtxSynchronize();
+        }
         nxm_real.cuCtxPopCurrent_v2(&popped);
     }
     nxm_capture_restore(mode);
+    return !is_refused_by_capture(result);
 }
 
 /* A failed destroy changes nothing, so the handle is tried first: pushing a context is refused for a dead one. */
@@ -112,17 +127,29 @@ static bool is_primary(CUcontext context)
     return context && nxm_context_primary(nxm_context_device(context)) == context;
 }
 
-static void before_destroy(enum nxm_mode mode, CUcontext context)
+/* true: the blocks must go after the context, whose work the driver's own call waits for. */
+static bool before_destroy(enum nxm_mode mode, CUcontext context)
 {
     /* cuCtxDestroy refuses a primary context. */
     if ((mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE) || !is_alive(context) || is_primary(context))
-        return;
+        return false;
     if (mode == NXM_MODE_LATE) {
         nxm_scope_lose_context(context);
-        return;
+        return false;
     }
-    let_work_pass(context);
-    close_context(context);
+    if (!let_work_pass(context))
+        return true;
+    close_context(context, true);
+    return false;
+}
+
+static void after_end(enum nxm_mode mode, CUcontext context, CUresult result, bool to_close)
+{
+    if (result != CUDA_SUCCESS)
+        return;
+    if (to_close)
+        close_context(context, false);
+    captures_gone(mode, context);
 }
 
 CUresult hook_cuCtxDestroy(CUcontext context)
@@ -130,10 +157,9 @@ CUresult hook_cuCtxDestroy(CUcontext context)
     NXM_NEEDS(cuCtxDestroy);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    before_destroy(mode, context);
+    bool to_close = before_destroy(mode, context);
     CUresult result = nxm_real.cuCtxDestroy(context);
-    if (result == CUDA_SUCCESS)
-        captures_gone(mode, context);
+    after_end(mode, context, result, to_close);
     nxm_leave(mode);
     return result;
 }
@@ -143,24 +169,51 @@ CUresult hook_cuCtxDestroy_v2(CUcontext context)
     NXM_NEEDS(cuCtxDestroy_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    before_destroy(mode, context);
+    bool to_close = before_destroy(mode, context);
     CUresult result = nxm_real.cuCtxDestroy_v2(context);
-    if (result == CUDA_SUCCESS)
-        captures_gone(mode, context);
+    after_end(mode, context, result, to_close);
     nxm_leave(mode);
     return result;
 }
 
 /* --- primary contexts ------------------------------------------------------------------------------------------------- */
 
+/* A primary context has the same handle when it comes back, and whether a release was the last is known only afterwards. So no
+ * retain may fall between a release and what follows from it: each waits until the other kind is done, one driver call long. */
+static _Atomic unsigned retaining, releasing;
+
+static void wait_while(_Atomic unsigned *busy)
+{
+    const struct timespec pause = { .tv_sec = 0, .tv_nsec = 100000 };
+
+    for (int i = 0; i < 50000 && atomic_load(busy) != 0; i++) /* five seconds and more: then something else is wrong */
+        nanosleep(&pause, NULL);
+}
+
+static void retain_begin(void)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        atomic_fetch_add(&retaining, 1);
+        if (atomic_load(&releasing) == 0)
+            return;
+        atomic_fetch_sub(&retaining, 1);
+        wait_while(&releasing);
+    }
+    atomic_fetch_add(&retaining, 1);
+}
+
 /* Who asks for a device's primary context learns its handle, and so do we: the shim retains none itself. */
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxRetain);
+    if (nxm_is_child() || nxm_is_plugins_call(NXM_CALLER)) /* the plugin may be what a release is waiting for */
+        return nxm_real.cuDevicePrimaryCtxRetain(context, device);
+    nxm_process_watch_forks();
+    retain_begin();
     CUresult result = nxm_real.cuDevicePrimaryCtxRetain(context, device);
-
     if (result == CUDA_SUCCESS)
         nxm_context_is_primary(device, *context);
+    atomic_fetch_sub(&retaining, 1);
     return result;
 }
 
@@ -173,19 +226,22 @@ static bool is_active(CUdevice device)
            nxm_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-static void before_reset(enum nxm_mode mode, CUdevice device)
+/* As before_destroy. */
+static bool before_reset(enum nxm_mode mode, CUdevice device)
 {
     bool followed = mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE;
     CUcontext context = followed && is_active(device) ? nxm_context_primary(device) : NULL;
 
     if (!context)
-        return;
+        return false;
     if (mode == NXM_MODE_LATE) {
         nxm_scope_lose_context(context);
-        return;
+        return false;
     }
-    let_work_pass(context);
-    close_context(context);
+    if (!let_work_pass(context))
+        return true;
+    close_context(context, true);
+    return false;
 }
 
 CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)
@@ -193,11 +249,11 @@ CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxReset);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    CUcontext primary = nxm_context_primary(device);
-    before_reset(mode, device);
+    CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
+    bool to_close = before_reset(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxReset(device);
-    if (result == CUDA_SUCCESS && primary)
-        captures_gone(mode, primary);
+    if (primary)
+        after_end(mode, primary, result, to_close);
     nxm_leave(mode);
     return result;
 }
@@ -207,34 +263,39 @@ CUresult hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxReset_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    CUcontext primary = nxm_context_primary(device);
-    before_reset(mode, device);
+    CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
+    bool to_close = before_reset(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxReset_v2(device);
-    if (result == CUDA_SUCCESS && primary)
-        captures_gone(mode, primary);
+    if (primary)
+        after_end(mode, primary, result, to_close);
     nxm_leave(mode);
     return result;
 }
 
-/* Only the driver knows which release is the last: others than the program may hold the context. When it was, the memory
- * is gone already, and pushing the blocks back meets a driver that no longer knows them. */
-static void after_release(enum nxm_mode mode, CUdevice device, CUresult result)
+/* It may be the last one: what is free already goes back while the context lives. */
+static void release_begin(enum nxm_mode mode, CUdevice device)
 {
-    CUcontext context = NULL;
-
-    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && !is_active(device))
-        context = nxm_context_primary(device);
-    if (!context)
+    if (mode == NXM_MODE_NESTED || nxm_is_child())
         return;
-    close_context(context);
-    captures_gone(mode, context);
-}
-
-/* It may be the last one, which is known only when it has happened: what is free already goes back while the context lives. */
-static void before_release(enum nxm_mode mode, CUdevice device)
-{
+    nxm_process_watch_forks();
+    atomic_fetch_add(&releasing, 1);
+    wait_while(&retaining);
     if (mode == NXM_MODE_SERVE && is_active(device))
         nxm_lane_flush(nxm_context_primary(device), 0);
+}
+
+/* Only the driver knows which release is the last: others than the program may hold the context. When it was, the memory
+ * is gone already, and pushing the blocks back meets a driver that no longer knows them. */
+static void release_end(enum nxm_mode mode, CUdevice device, CUresult result)
+{
+    if (mode == NXM_MODE_NESTED || nxm_is_child())
+        return;
+    CUcontext context = result == CUDA_SUCCESS && !is_active(device) ? nxm_context_primary(device) : NULL;
+    if (context && mode == NXM_MODE_SERVE)
+        close_context(context, false);
+    if (context)
+        captures_gone(mode, context);
+    atomic_fetch_sub(&releasing, 1);
 }
 
 CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
@@ -242,9 +303,9 @@ CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxRelease);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    before_release(mode, device);
+    release_begin(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxRelease(device);
-    after_release(mode, device, result);
+    release_end(mode, device, result);
     nxm_leave(mode);
     return result;
 }
@@ -254,9 +315,9 @@ CUresult hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
     NXM_NEEDS(cuDevicePrimaryCtxRelease_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
-    before_release(mode, device);
+    release_begin(mode, device);
     CUresult result = nxm_real.cuDevicePrimaryCtxRelease_v2(device);
-    after_release(mode, device, result);
+    release_end(mode, device, result);
     nxm_leave(mode);
     return result;
 }

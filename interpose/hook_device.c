@@ -110,6 +110,8 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuMemAllocPitch_v2(address, pitch, width, height, element);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuMemAllocPitch_v2(address, pitch, width, height, element);
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
         nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_NATIVE, nxm_label_take(NXM_API_cuMemAllocPitch_v2, 0), *address,
                     (uint64_t)*pitch * height);
@@ -125,6 +127,8 @@ CUresult hook_cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned fla
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuMemAllocManaged(address, bytes, flags);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuMemAllocManaged(address, bytes, flags);
     if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
         nxm_observe(NXM_TABLE_MEMORY, NXM_CLASS_MANAGED, nxm_label_take(NXM_API_cuMemAllocManaged, bytes), *address, bytes);
     else if (mode == NXM_MODE_NESTED)

@@ -7,6 +7,7 @@
 #include "summary.h"
 
 #include "core/log.h"
+#include "core/stack.h"
 
 /* A block from a mechanism whose memory legacy IPC cannot carry fails as the driver would, with one hint. */
 static bool exportable(CUdeviceptr address)
@@ -40,25 +41,30 @@ CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     return result;
 }
 
+/* Sizes of imports are not told by the handle; the record of a mapping counts how often it was opened. */
+static void opened(CUdeviceptr address)
+{
+    struct nxm_blocks *imported = nxm_table(NXM_TABLE_IMPORTED);
+    struct nxm_block block = { .address = address, .class_ = NXM_CLASS_IMPORTED, .device = -1, .tag = 1, .state = NXM_BLOCK_LIVE };
+    struct nxm_block known;
+    int result = NXM_EEXIST;
+
+    block.api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2, 0);
+    block.stack = nxm_stack_capture(nxm_options()->stacks);
+    while (result == NXM_EEXIST && nxm_blocks_count(imported, address, 1, &known) != NXM_OK) {
+        block.id = nxm_block_next_id();
+        result = nxm_blocks_insert(imported, &block);
+    }
+}
+
 CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
 {
     NXM_NEEDS(cuIpcOpenMemHandle_v2);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuIpcOpenMemHandle_v2(address, handle, flags);
 
-    /* Sizes of imports are not told by the handle; each open counts as one mapping. */
-    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE) {
-        struct nxm_block open;
-        bool again = nxm_blocks_find(nxm_table(NXM_TABLE_IMPORTED), *address, &open) == NXM_OK;
-        uint64_t opens = 1;
-        if (again) { /* opened before: the record is replaced by one that counts one more */
-            nxm_record_free_begin(nxm_table(NXM_TABLE_IMPORTED), *address, &open);
-            opens = open.id ? open.tag + 1 : 1;
-        }
-        struct nxm_block block = { .address = *address, .class_ = NXM_CLASS_IMPORTED, .device = -1, .tag = opens,
-                                   .api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2, 0) };
-        nxm_record(nxm_table(NXM_TABLE_IMPORTED), &block);
-    }
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
+        opened(*address);
     nxm_leave(mode);
     return result;
 }
@@ -72,14 +78,14 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr address)
 {
     NXM_NEEDS(cuIpcCloseMemHandle);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    struct nxm_block open = { .tag = 0 };
-    bool more = mode == NXM_MODE_SERVE && nxm_blocks_find(nxm_table(NXM_TABLE_IMPORTED), address, &open) == NXM_OK &&
-                open.tag > 1;
-    CUresult result = more ? real_close(&address)
-                           : nxm_observe_free(mode, NXM_TABLE_IMPORTED, address, real_close, &address);
+    struct nxm_blocks *imported = nxm_table(NXM_TABLE_IMPORTED);
+    struct nxm_block open;
+    bool counted = mode == NXM_MODE_SERVE && nxm_blocks_find(imported, address, &open) == NXM_OK;
+    CUresult result = counted ? real_close(&address)
+                              : nxm_observe_free(mode, NXM_TABLE_IMPORTED, address, real_close, &address);
 
-    if (more && result == CUDA_SUCCESS)
-        nxm_blocks_retag(nxm_table(NXM_TABLE_IMPORTED), address, open.id, open.tag - 1);
+    if (counted && result == CUDA_SUCCESS && nxm_blocks_count(imported, address, -1, &open) == NXM_OK && open.tag == 0)
+        nxm_record_free_end(imported, &open, true);
     nxm_leave(mode);
     return result;
 }

@@ -108,6 +108,7 @@ static void captures_closed(const void *caller)
     NXM_NEEDS(symbol); \
     if (nxm_is_child()) \
         return nxm_real.symbol(__VA_ARGS__); \
+    nxm_process_watch_forks(); \
     nxm_capture_announce(); \
     CUresult result = nxm_real.symbol(__VA_ARGS__); \
     if (nxm_capture_begun(stream, per_thread, result)) \

@@ -56,6 +56,8 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, co
     enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
     CUresult result = nxm_real.cuMemCreate(handle, bytes, properties, flags);
 
+    if (nxm_observe_made_room(mode, result))
+        result = nxm_real.cuMemCreate(handle, bytes, properties, flags);
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS) {
         bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
         nxm_vmm_created(*handle, bytes, on_device ? properties->location.id : -1, nxm_label_take(NXM_API_cuMemCreate, bytes));

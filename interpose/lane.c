@@ -14,6 +14,8 @@
 #define POLLED_LANES 4
 #define POLLED_ENTRIES 64
 
+#define ORPHANS (UINT64_C(7) << 61) /* the lane of blocks whose context is gone and whose release had to wait for another moment */
+
 struct lane {
     struct lane *next;
     uint64_t key;
@@ -355,18 +357,19 @@ static struct nxm_waiting *take_orphans(CUcontext context)
     return orphans;
 }
 
-void nxm_lane_context_gone(CUcontext context)
+void nxm_lane_context_gone(CUcontext context, bool alive)
 {
     struct nxm_waiting *orphan = take_orphans(context);
 
     while (orphan) {
         struct nxm_waiting *next = orphan->next;
         struct nxm_error error = { 0 };
-        if (orphan->scope->context != context) /* else closing the scope gives the block back */
-            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error);
-        nxm_waiting_free(orphan);
+        orphan->next = NULL;
+        if (orphan->scope->context == context || /* closing the scope gives the block back */
+            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error) != NXM_EUNSUPPORTED || !nxm_lane_append(ORPHANS, orphan))
+            nxm_waiting_free(orphan);
         orphan = next;
     }
     nxm_giveback_drain(NULL);
-    nxm_event_context_gone(context);
+    nxm_event_context_gone(context, alive);
 }

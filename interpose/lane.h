@@ -34,7 +34,7 @@ void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds);
 
 void nxm_lane_captures_closed(void);               /* records the events of parked blocks */
 /* The context's work has passed and its events go: blocks that outlive it are given back, its own are the caller's. */
-void nxm_lane_context_gone(CUcontext context);
+void nxm_lane_context_gone(CUcontext context, bool alive);
 void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes); /* waiting now; no locks, callable at exit */
 
 /* core's reclaim path: gives back what has passed in other allocators of that device. */

@@ -80,7 +80,10 @@ enum nxm_mode nxm_enter(const void *caller, bool begin)
     bool nested = plugin && nxm_module_contains(plugin, caller);
     if (nested || nxm_door_is_closed()) {
         nxm_door_count_out();
-        return nested ? NXM_MODE_NESTED : NXM_MODE_LATE;
+        if (nested)
+            return NXM_MODE_NESTED;
+        nxm_thread.inside++; /* in our tables, if no more in the plugin: no report from a signal handler here */
+        return NXM_MODE_LATE;
     }
     nxm_thread.inside++;
     return NXM_MODE_SERVE;
@@ -101,8 +104,9 @@ bool nxm_is_plugins_call(const void *caller)
 
 void nxm_leave(enum nxm_mode mode)
 {
-    if (mode != NXM_MODE_SERVE)
+    if (mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE)
         return;
     nxm_thread.inside--;
-    nxm_door_count_out();
+    if (mode == NXM_MODE_SERVE)
+        nxm_door_count_out();
 }

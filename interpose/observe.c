@@ -1,5 +1,7 @@
 #include "observe.h"
 
+#include "giveback.h"
+#include "lane.h"
 #include "order.h"
 #include "real.h"
 #include "serve.h"
@@ -18,6 +20,19 @@ void nxm_observe(enum nxm_table table, enum nxm_class class_, enum nxm_api api, 
         block.device = order.device;
     }
     nxm_record(nxm_table(table), &block);
+}
+
+bool nxm_observe_made_room(enum nxm_mode mode, CUresult result)
+{
+    uint64_t waiting = 0, waiting_bytes = 0;
+
+    if (mode != NXM_MODE_SERVE || result != CUDA_ERROR_OUT_OF_MEMORY)
+        return false;
+    nxm_lane_amount(&waiting, &waiting_bytes);
+    if (waiting == 0 && !nxm_giveback_owed())
+        return false;
+    nxm_lane_flush(NULL, nxm_options()->oom_wait_ms);
+    return true;
 }
 
 CUresult nxm_observe_free(enum nxm_mode mode, enum nxm_table table, uint64_t key, nxm_observed_free call, void *argument)

@@ -15,6 +15,9 @@
 /* After a driver call that succeeded: the block is recorded with the calling thread's context, device and stack. */
 void nxm_observe(enum nxm_table table, enum nxm_class class_, enum nxm_api api, uint64_t key, uint64_t bytes);
 
+/* The driver is out of memory, and there was some to be given back to it: try again. */
+bool nxm_observe_made_room(enum nxm_mode mode, CUresult result);
+
 /* Around the driver's own free: the record is claimed before (the driver may hand the address out again at once) and
  * settled by the result. `mode` as the hook was entered; in a late call the block is counted as freed during exit. */
 typedef CUresult (*nxm_observed_free)(void *argument);

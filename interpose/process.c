@@ -26,6 +26,14 @@ static void in_child(void)
     atomic_store(&passing_through, true);
 }
 
+void nxm_process_watch_forks(void)
+{
+    static _Atomic bool watched;
+
+    if (__register_atfork && !atomic_exchange(&watched, true))
+        __register_atfork(NULL, NULL, in_child, NULL);
+}
+
 bool nxm_process_prepare(void)
 {
     nxm_options_read(&options);
@@ -43,8 +51,7 @@ bool nxm_process_prepare(void)
     nxm_foreign_begin();
     nxm_stack_prepare();
     nxm_foreign_end();
-    if (__register_atfork)
-        __register_atfork(NULL, NULL, in_child, NULL);
+    nxm_process_watch_forks();
     return true;
 }
 

@@ -36,6 +36,7 @@ struct nxm_module *nxm_plugin(void);         /* NULL: none, every allocation is 
 const char *nxm_plugin_path(void);           /* as resolved, or NULL */
 const struct nxm_suppressions *nxm_suppressions_in_force(void); /* or NULL */
 bool nxm_refuse_instead(void);               /* no plugin, and NXMEM_ON_ERROR=fail */
+void nxm_process_watch_forks(void); /* from the first lock of ours that a child could find taken */
 bool nxm_is_child(void);                     /* a fork of the one that began (or no memory to begin): hooks pass through */
 /* For the one who unloads it: from now on nobody looks at the plugin. NULL when somebody still does. */
 struct nxm_module *nxm_plugin_take(void);

@@ -20,6 +20,7 @@
     X(cuStreamIsCapturing) X(cuStreamIsCapturing_ptsz) X(cuThreadExchangeStreamCaptureMode) \
     X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventRecord_ptsz) X(cuEventQuery) \
     X(cuEventSynchronize) X(cuDeviceGetDefaultMemPool) \
+    X(cuGraphDestroy) \
     X(cuDevicePrimaryCtxGetState)
 
 struct nxm_real {

@@ -14,7 +14,7 @@
 #define CLOSE_SPINS 10000
 
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
-static struct nxm_scope *scopes;
+static struct nxm_scope *scopes, *gone_scopes;
 static char mechanism_name[64];
 static nxm_scope_reclaimer *reclaim; /* set before the first scope is opened */
 static struct nxm_allocator_totals given_up; /* what allocators that are gone left behind */
@@ -230,6 +230,8 @@ static void unlink_scope(struct nxm_scope *gone)
     for (struct nxm_scope **link = &scopes; *link; link = &(*link)->next) {
         if (*link == gone) {
             *link = gone->next;
+            gone->gone_before = gone_scopes;
+            gone_scopes = gone;
             break;
         }
     }

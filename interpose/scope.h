@@ -19,6 +19,7 @@
 
 struct nxm_scope {
     struct nxm_scope *next;
+    struct nxm_scope *gone_before; /* among those off the list; they are never freed */
     CUcontext context; /* NULL: the device's stream-ordered memory */
     int device;
     struct nxm_turn opening;

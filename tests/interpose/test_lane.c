@@ -225,9 +225,9 @@ static void a_block_that_outlives_the_context_it_waited_on_is_given_back(void **
 
     fake.passed = false; /* nobody may ask: the event went with the context */
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
-    nxm_lane_context_gone(OTHER_CONTEXT);
+    nxm_lane_context_gone(OTHER_CONTEXT, true);
     assert_int_equal(state_of(address), NXM_BLOCK_WAITING);
-    nxm_lane_context_gone(FAKE_CONTEXT);
+    nxm_lane_context_gone(FAKE_CONTEXT, true);
     assert_false(is_known(address));
     assert_int_equal(waiting(), 0);
     assert_int_equal(fake.queries, 0);
@@ -295,7 +295,7 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
 /* Another thread destroys the context and polls while this one is at the driver for the block's event. */
 static void context_goes_meanwhile(void)
 {
-    nxm_lane_context_gone(FAKE_CONTEXT);
+    nxm_lane_context_gone(FAKE_CONTEXT, true);
     nxm_lane_poll_context(NULL);
     assert_int_equal(waiting(), 1);
 }

@@ -100,19 +100,21 @@ static void a_removed_block_contains_nothing(void **state)
     assert_int_equal(nxm_blocks_containing(*state, BASE + 1, &found), NXM_ENOENT);
 }
 
-static void only_the_live_block_that_is_meant_gets_another_tag(void **state)
+static void a_count_that_comes_to_nothing_releases_once(void **state)
 {
     struct nxm_block block = make(BASE, 4096), found;
 
+    block.tag = 1;
+    assert_int_equal(nxm_blocks_count(*state, BASE, 1, &found), NXM_ENOENT);
     assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
-    assert_int_equal(nxm_blocks_retag(*state, BASE, block.id + 1, 7), NXM_ENOENT);
-    assert_int_equal(nxm_blocks_retag(*state, BASE + 16, block.id, 7), NXM_ENOENT);
-    assert_int_equal(nxm_blocks_retag(*state, BASE, block.id, 8), NXM_OK);
-    assert_int_equal(nxm_blocks_find(*state, BASE, &found), NXM_OK);
-    assert_int_equal(found.tag, 8);
+    assert_int_equal(nxm_blocks_count(*state, BASE, 1, &found), NXM_OK);
+    assert_int_equal(found.tag, 2);
+    assert_int_equal(nxm_blocks_count(*state, BASE, -1, &found), NXM_OK);
+    assert_int_equal(found.state, NXM_BLOCK_LIVE);
+    assert_int_equal(nxm_blocks_count(*state, BASE, -1, &found), NXM_OK);
+    assert_int_equal(found.state, NXM_BLOCK_RELEASING);
+    assert_int_equal(nxm_blocks_count(*state, BASE, -1, &found), NXM_ENOENT);
     assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).ever_blocks, 1);
-    assert_int_equal(nxm_blocks_claim(*state, BASE, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL), NXM_OK);
-    assert_int_equal(nxm_blocks_retag(*state, BASE, block.id, 9), NXM_ENOENT);
 }
 
 static void an_empty_block_is_found_by_its_address_only(void **state)
@@ -539,7 +541,7 @@ int main(void)
         with_table(of_nested_blocks_the_innermost_contains),
         with_table(a_block_at_the_end_of_the_address_space_contains_its_last_byte),
         with_table(a_removed_block_contains_nothing),
-        with_table(only_the_live_block_that_is_meant_gets_another_tag),
+        with_table(a_count_that_comes_to_nothing_releases_once),
         with_table(an_empty_block_is_found_by_its_address_only),
         with_table(inserting_over_a_live_or_waiting_record_is_refused),
         with_table(a_releasing_record_is_replaced_and_its_late_remover_finds_nothing),
