@@ -173,7 +173,8 @@ static void x2(bool flush)
     if (!is_ours() || atomic_exchange(&x2_done, true))
         return;
     if (nxm_thread.inside != 0) {
-        nxm_log(NXM_LOG_WARNING, "the process ends inside an allocation call: no report");
+        if (strcmp(nxm_options()->report, "none") != 0)
+            nxm_log(NXM_LOG_WARNING, "the process ends inside an allocation call: no report");
         return;
     }
     uint64_t leaks = write_report();

@@ -10,10 +10,24 @@ modes="direct deferred host host-deferred"
 same capture_stream_gone "$cases/capture-stream-gone"
 report_of capture_stream_gone direct
 proves "memory_is_the_plugins_again_after_a_capturing_stream_is_gone" 'class_is DEVICE ever_blocks 5'
-for going in stream context; do
+for going in stream context release; do
     same "capture_before_use_$going" "$cases/capture-before-use" $going
     report_of "capture_before_use_$going" direct
     proves "a_capture_that_went_with_its_${going}_before_first_use_is_over" 'class_is DEVICE ever_blocks 1'
+done
+same primary_again "$cases/primary-again"
+for end in destroy reset; do
+    same "ended_while_capturing_$end" "$cases/ended-while-capturing" $end
+done
+for call in info synchronize allocate; do
+    same "other_context_busy_$call" "$cases/other-context-busy" $call
+done
+for driver in . 12.4; do
+    same "freed_is_room_$driver" LD_LIBRARY_PATH="$here/sim/$driver:$LD_LIBRARY_PATH" SIMCUDA_MEMORY=64M "$cases/freed-is-room"
+done
+same reset_while_waiting SIMCUDA_MEMORY=64M "$cases/reset-while-waiting"
+for what in contexts captures; do
+    same "fork_and_end_$what" "$cases/fork-and-end" $what
 done
 same capture_by_two_names "$cases/capture-by-two-names"
 report_of capture_by_two_names direct

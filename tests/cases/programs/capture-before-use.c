@@ -13,6 +13,11 @@ int main(int argc, char **argv)
         SHOW(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
         SHOW(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         SHOW(cuStreamDestroy(stream));
+    } else if (strcmp(argv[1], "release") == 0) {
+        SHOW(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        SHOW(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        SHOW(cuDevicePrimaryCtxRelease(0));
+        begin_case();
     } else {
         SHOW(cuCtxCreate(&context, NULL, 0, 0));
         SHOW(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
