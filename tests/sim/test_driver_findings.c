@@ -36,6 +36,33 @@ static void free_twice(void)
     if (cuMemAlloc(&p, 4096) || cuMemFree(p) || cuMemFree(p) != CUDA_ERROR_INVALID_VALUE) exit(98);
 }
 
+static CUstream two[2];
+
+static void two_streams(void)
+{
+    start();
+    for (int i = 0; i < 2; i++)
+        if (cuStreamCreate(&two[i], CU_STREAM_NON_BLOCKING)) exit(98);
+    fprintf(stderr, "streams %p %p\n", (void *)two[0], (void *)two[1]);
+}
+
+static void free_before_the_use(void)
+{
+    CUdeviceptr p;
+    two_streams();
+    if (cuMemAllocAsync(&p, 4096, two[0]) || cuStreamSynchronize(two[0]) || sim_hold(two[1])) exit(98);
+    if (cuMemsetD8Async(p, 1, 4096, two[1]) || cuMemFreeAsync(p, two[0])) exit(98);
+    if (sim_release(two[1])) exit(98);
+}
+
+static void use_before_the_allocation(void)
+{
+    CUdeviceptr p;
+    two_streams();
+    if (sim_hold(two[0]) || cuMemAllocAsync(&p, 4096, two[0]) || cuMemsetD8Async(p, 1, 4096, two[1])) exit(98);
+    if (sim_release(two[0])) exit(98);
+}
+
 static void leave_things(void)
 {
     CUdeviceptr p, q;
@@ -65,6 +92,8 @@ static void end_a_capture(void)
 static const struct { const char *name; void (*run)(void); } deeds[] = {
     { "free_then_launch_its_graph", free_then_launch_its_graph },
     { "free_twice", free_twice },
+    { "free_before_the_use", free_before_the_use },
+    { "use_before_the_allocation", use_before_the_allocation },
     { "leave_things", leave_things },
     { "leave_nothing", leave_nothing },
     { "end_a_capture", end_a_capture },
@@ -115,6 +144,29 @@ static void a_finding_tells_both_histories_and_who_is_there_now(void **state)
     assert_says(text, "(id 1)\nsimcuda:   allocated by cuMemAlloc_v2, thread 1, clock 0\n"
                       "simcuda:   freed by cuMemFree_v2, thread 1, clock 0\n");
     assert_says(text, "(id 2)\nsimcuda:   allocated by cuMemAlloc_v2");
+}
+
+/* What the deed says, and that it has this line about that one of its two streams. */
+static void tells_of_stream(const char *deed, const char *code, int which, const char *line)
+{
+    const char *text = said(deed, NULL);
+    unsigned long long streams[2];
+    char expected[200];
+    assert_int_equal(sscanf(text, "streams %llx %llx", &streams[0], &streams[1]), 2);
+    snprintf(expected, sizeof expected, "%s, in stream 0x%llx\n", line, streams[which]);
+    assert_says(text, code);
+    assert_says(text, expected);
+}
+
+static void what_is_not_ordered_tells_of_both(void **state)
+{
+    (void)state;
+    tells_of_stream("free_before_the_use", "[unordered-free] cuMemFreeAsync", 1,
+                    "work submitted by cuMemFreeAsync, thread 1, clock 1\n"
+                    "simcuda:   not behind cuMemsetD8Async, thread 1, clock 1");
+    tells_of_stream("use_before_the_allocation", "[unordered-use] cuMemsetD8Async", 0,
+                    "work submitted by cuMemsetD8Async, thread 1, clock 0\n"
+                    "simcuda:   not behind cuMemAllocAsync, thread 1, clock 0");
 }
 
 static void a_double_free_tells_who_freed_it_first(void **state)
@@ -288,6 +340,7 @@ int main(int argc, char **argv)
     if (argc == 2) return run(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_finding_tells_both_histories_and_who_is_there_now),
+        cmocka_unit_test(what_is_not_ordered_tells_of_both),
         cmocka_unit_test(a_double_free_tells_who_freed_it_first),
         cmocka_unit_test(notices_are_printed_when_asked_for),
         cmocka_unit_test(what_is_left_at_exit_is_listed_by_kind),
