@@ -246,6 +246,31 @@ static void freed_memory_is_poisoned_unless_told_not_to(void **state)
     }
 }
 
+/* Nor does memory keep its bytes when the stream gives it to itself. */
+static void memory_that_a_stream_reuses_is_poisoned_too(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUdeviceptr p, q;
+    unsigned char bytes[512];
+    assert_ok(cuMemAllocAsync(&p, 512, s));
+    assert_ok(cuMemsetD8Async(p, 7, 512, s));
+    assert_ok(sim_hold(s));
+    assert_ok(cuMemFreeAsync(p, s));
+    assert_ok(cuMemAllocAsync(&q, 512, s));
+    assert_int_equal(q, p);
+    assert_ok(sim_release(s));
+    assert_ok(cuMemcpyDtoHAsync(bytes, q, 512, s));
+    assert_ok(cuStreamSynchronize(s));
+    for (int i = 0; i < 512; i++) assert_int_equal(bytes[i], 0xdb);
+    assert_ok(cuMemsetD8Async(q, 8, 512, s));
+    assert_ok(cuMemcpyDtoHAsync(bytes, q, 512, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(bytes[0], 8);
+    assert_ok(cuMemFreeAsync(q, s));
+    assert_int_equal(sim_violations(), 0);
+}
+
 /* The stream's address may be reused at once, and what it held is then still there. */
 static void a_release_that_has_not_run_poisons_nothing(void **state)
 {
@@ -347,6 +372,7 @@ int main(int argc, char **argv)
         on_device(findings_are_counted_by_code),
         on_device(a_second_allocation_at_the_address_may_be_freed),
         on_device(freed_memory_is_poisoned_unless_told_not_to),
+        on_device(memory_that_a_stream_reuses_is_poisoned_too),
         on_device(a_release_that_has_not_run_poisons_nothing),
         on_device(a_call_with_a_registered_lock_is_a_misuse),
         on_device(leaks_are_what_the_program_made),
