@@ -36,6 +36,33 @@ static void free_twice(void)
     if (cuMemAlloc(&p, 4096) || cuMemFree(p) || cuMemFree(p) != CUDA_ERROR_INVALID_VALUE) exit(98);
 }
 
+static CUstream two[2];
+
+static void two_streams(void)
+{
+    start();
+    for (int i = 0; i < 2; i++)
+        if (cuStreamCreate(&two[i], CU_STREAM_NON_BLOCKING)) exit(98);
+    fprintf(stderr, "streams %p %p\n", (void *)two[0], (void *)two[1]);
+}
+
+static void free_before_the_use(void)
+{
+    CUdeviceptr p;
+    two_streams();
+    if (cuMemAllocAsync(&p, 4096, two[0]) || cuStreamSynchronize(two[0]) || sim_hold(two[1])) exit(98);
+    if (cuMemsetD8Async(p, 1, 4096, two[1]) || cuMemFreeAsync(p, two[0])) exit(98);
+    if (sim_release(two[1])) exit(98);
+}
+
+static void use_before_the_allocation(void)
+{
+    CUdeviceptr p;
+    two_streams();
+    if (sim_hold(two[0]) || cuMemAllocAsync(&p, 4096, two[0]) || cuMemsetD8Async(p, 1, 4096, two[1])) exit(98);
+    if (sim_release(two[0])) exit(98);
+}
+
 static void leave_things(void)
 {
     CUdeviceptr p, q;
@@ -65,6 +92,8 @@ static void end_a_capture(void)
 static const struct { const char *name; void (*run)(void); } deeds[] = {
     { "free_then_launch_its_graph", free_then_launch_its_graph },
     { "free_twice", free_twice },
+    { "free_before_the_use", free_before_the_use },
+    { "use_before_the_allocation", use_before_the_allocation },
     { "leave_things", leave_things },
     { "leave_nothing", leave_nothing },
     { "end_a_capture", end_a_capture },
@@ -115,6 +144,29 @@ static void a_finding_tells_both_histories_and_who_is_there_now(void **state)
     assert_says(text, "(id 1)\nsimcuda:   allocated by cuMemAlloc_v2, thread 1, clock 0\n"
                       "simcuda:   freed by cuMemFree_v2, thread 1, clock 0\n");
     assert_says(text, "(id 2)\nsimcuda:   allocated by cuMemAlloc_v2");
+}
+
+/* What the deed says, and that it has this line about that one of its two streams. */
+static void tells_of_stream(const char *deed, const char *code, int which, const char *line)
+{
+    const char *text = said(deed, NULL);
+    unsigned long long streams[2];
+    char expected[200];
+    assert_int_equal(sscanf(text, "streams %llx %llx", &streams[0], &streams[1]), 2);
+    snprintf(expected, sizeof expected, "%s, in stream 0x%llx\n", line, streams[which]);
+    assert_says(text, code);
+    assert_says(text, expected);
+}
+
+static void what_is_not_ordered_tells_of_both(void **state)
+{
+    (void)state;
+    tells_of_stream("free_before_the_use", "[unordered-free] cuMemFreeAsync", 1,
+                    "work submitted by cuMemFreeAsync, thread 1, clock 1\n"
+                    "simcuda:   not behind cuMemsetD8Async, thread 1, clock 1");
+    tells_of_stream("use_before_the_allocation", "[unordered-use] cuMemsetD8Async", 0,
+                    "work submitted by cuMemsetD8Async, thread 1, clock 0\n"
+                    "simcuda:   not behind cuMemAllocAsync, thread 1, clock 0");
 }
 
 static void a_double_free_tells_who_freed_it_first(void **state)
@@ -192,6 +244,31 @@ static void freed_memory_is_poisoned_unless_told_not_to(void **state)
         for (int i = 0; i < BYTES; i++) assert_int_equal(bytes[i], poison ? 0xdb : 7);
         assert_ok(cuMemFree(q));
     }
+}
+
+/* Nor does memory keep its bytes when the stream gives it to itself. */
+static void memory_that_a_stream_reuses_is_poisoned_too(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    CUdeviceptr p, q;
+    unsigned char bytes[512];
+    assert_ok(cuMemAllocAsync(&p, 512, s));
+    assert_ok(cuMemsetD8Async(p, 7, 512, s));
+    assert_ok(sim_hold(s));
+    assert_ok(cuMemFreeAsync(p, s));
+    assert_ok(cuMemAllocAsync(&q, 512, s));
+    assert_int_equal(q, p);
+    assert_ok(sim_release(s));
+    assert_ok(cuMemcpyDtoHAsync(bytes, q, 512, s));
+    assert_ok(cuStreamSynchronize(s));
+    for (int i = 0; i < 512; i++) assert_int_equal(bytes[i], 0xdb);
+    assert_ok(cuMemsetD8Async(q, 8, 512, s));
+    assert_ok(cuMemcpyDtoHAsync(bytes, q, 512, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_int_equal(bytes[0], 8);
+    assert_ok(cuMemFreeAsync(q, s));
+    assert_int_equal(sim_violations(), 0);
 }
 
 /* The stream's address may be reused at once, and what it held is then still there. */
@@ -288,12 +365,14 @@ int main(int argc, char **argv)
     if (argc == 2) return run(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_finding_tells_both_histories_and_who_is_there_now),
+        cmocka_unit_test(what_is_not_ordered_tells_of_both),
         cmocka_unit_test(a_double_free_tells_who_freed_it_first),
         cmocka_unit_test(notices_are_printed_when_asked_for),
         cmocka_unit_test(what_is_left_at_exit_is_listed_by_kind),
         on_device(findings_are_counted_by_code),
         on_device(a_second_allocation_at_the_address_may_be_freed),
         on_device(freed_memory_is_poisoned_unless_told_not_to),
+        on_device(memory_that_a_stream_reuses_is_poisoned_too),
         on_device(a_release_that_has_not_run_poisons_nothing),
         on_device(a_call_with_a_registered_lock_is_a_misuse),
         on_device(leaks_are_what_the_program_made),

@@ -2,6 +2,7 @@
 #include "driver_fixture.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { PAGE = 4096, BYTES = 3 * PAGE };
 
@@ -91,6 +92,47 @@ static void host_memory_goes_with_its_context(void **state)
     free(registered);
 }
 
+static void copies_from_and_to_pinned_memory_that_is_gone_are_refused(void **state)
+{
+    (void)state;
+    CUdeviceptr d;
+    CUstream s = new_stream();
+    char *p;
+    assert_ok(cuMemAlloc(&d, BYTES));
+    assert_ok(cuMemHostAlloc((void **)&p, BYTES, 0));
+    assert_ok(cuMemFreeHost(p));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(d, p, 16));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync(d, p + PAGE, 16, s));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(p, d, 16));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync(p + PAGE, d, 16, s));
+    assert_int_equal(sim_findings("use-after-free"), 4);
+    assert_int_equal(sim_violations(), 4);
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuMemFree(d));
+}
+
+/* The system gives addresses again too. */
+static void where_pinned_memory_was_the_program_may_have_its_own(void **state)
+{
+    (void)state;
+    CUdeviceptr d;
+    char *p, *again;
+    assert_ok(cuMemAlloc(&d, BYTES));
+    assert_ok(cuMemHostAlloc((void **)&p, BYTES, 0));
+    assert_ok(cuMemFreeHost(p));
+    again = mmap(p, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    assert_ptr_equal(again, p);
+    assert_ok(cuMemHostRegister(again, BYTES, 0));
+    assert_ok(cuMemHostUnregister(again));
+    again[0] = 5;
+    assert_ok(cuMemcpyHtoD(d, again, 16));
+    assert_ok(cuMemcpyDtoHAsync(again + PAGE, d, 16, NULL));
+    assert_int_equal(again[PAGE], 5);
+    assert_int_equal(sim_violations(), 0);
+    assert_int_equal(munmap(again, BYTES), 0);
+    assert_ok(cuMemFree(d));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +140,8 @@ int main(void)
         on_device(memory_is_registered_once_and_for_any_use),
         on_device(pinned_memory_may_not_be_registered_nor_unregistered),
         on_device(host_memory_goes_with_its_context),
+        on_device(copies_from_and_to_pinned_memory_that_is_gone_are_refused),
+        on_device(where_pinned_memory_was_the_program_may_have_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

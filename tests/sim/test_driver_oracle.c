@@ -156,6 +156,48 @@ static void a_launch_on_memory_that_is_not_allocated_is_a_violation(void **state
     assert_int_equal(sim_violations(), 1);
 }
 
+/* Whatever names memory that is gone is told so, and the code stays what it was. */
+static void naming_memory_that_is_gone_is_a_violation(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    unsigned char bytes[16] = { 0 };
+    for (int async = 0; async <= 1; async++) {
+        CUdeviceptr p;
+        uint64_t before = sim_findings("use-after-free");
+        assert_ok(async ? cuMemAllocAsync(&p, 4096, s) : cuMemAlloc(&p, 4096));
+        assert_ok(cuStreamSynchronize(s));
+        assert_ok(async ? cuMemFreeAsync(p, s) : cuMemFree(p));
+        assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync(p + 512, bytes, sizeof bytes, s));
+        assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(bytes, p, sizeof bytes));
+        assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemsetD8Async(p, 1, 4096, s));
+        assert_ok(sim_launch_touch(s, p, 16));
+        assert_ok(cuStreamSynchronize(s));
+        assert_int_equal(sim_findings("use-after-free"), before + 4);
+        assert_int_equal(sim_findings("use-after-free"), sim_violations()); /* and nothing else */
+    }
+}
+
+static void an_address_that_was_handed_out_again_is_nobodys_grave(void **state)
+{
+    (void)state;
+    CUstream s = new_stream();
+    unsigned char bytes[16] = { 0 };
+    CUdeviceptr p, q;
+    assert_ok(cuMemAlloc(&p, 4096));
+    assert_ok(cuMemFree(p));
+    assert_ok(cuMemAlloc(&q, 8192));
+    assert_int_equal(q, p);
+    assert_ok(cuMemcpyHtoDAsync(q, bytes, sizeof bytes, s));
+    assert_ok(cuMemsetD8Async(q + 4096, 1, 4096, s));
+    assert_ok(sim_launch_touch(s, q, 8192));
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuMemFree(q));
+    assert_int_equal(sim_violations(), 0);
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(q + (1ull << 30), 1, 16)); /* never anybody's */
+    assert_int_equal(sim_violations(), 0);
+}
+
 static void unmapped_memory_is_a_violation_and_does_not_crash(void **state)
 {
     (void)state;
@@ -198,6 +240,8 @@ int main(void)
         on_device(use_behind_the_allocating_streams_event_is_fine),
         on_device(a_graph_that_replays_on_freed_memory_is_a_violation),
         on_device(a_launch_on_memory_that_is_not_allocated_is_a_violation),
+        on_device(naming_memory_that_is_gone_is_a_violation),
+        on_device(an_address_that_was_handed_out_again_is_nobodys_grave),
         on_device(unmapped_memory_is_a_violation_and_does_not_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ __attribute__((constructor)) static void read_environment(void)
     if (text) poisons = strcmp(text, "0") != 0;
 }
 
-static void poison(uint64_t address, uint64_t size)
+void sim_arena_poison(uint64_t address, uint64_t size)
 {
     uint64_t end = size < SIM_POISONED ? size : SIM_POISONED;
     if (!poisons) return;
@@ -66,7 +66,7 @@ void sim_arena_give(struct sim_arena *a, uint64_t address, uint64_t size)
 {
     if (size >= PUNCH_FROM && size < a->size)
         fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - a->base), (off_t)size);
-    if (size < a->size) poison(address, size); /* all of it is given once, when the arena is opened */
+    if (size < a->size) sim_arena_poison(address, size); /* all of it is given once, when the arena is opened */
     struct sim_range *before = address ? sim_range_floor(&a->free, address) : NULL;
     struct sim_range *after = sim_range_ceiling(&a->free, address);
     bool joins_before = before && before->start + before->size == address;

@@ -25,6 +25,8 @@ void sim_arena_give(struct sim_arena *, uint64_t address, uint64_t size);
  * SIM_POISONED bytes each. On unless SIMCUDA_POISON is 0. */
 enum { SIM_POISON = 0xdb, SIM_POISONED = 4096 };
 void sim_arena_set_poison(bool on);
+/* The same where an address is given from one owner to the next without coming back here. */
+void sim_arena_poison(uint64_t address, uint64_t size);
 bool sim_arena_holds(const struct sim_arena *, uint64_t address);
 
 #endif

@@ -243,13 +243,13 @@ static CUresult fill(uint64_t dst, size_t pitch, unsigned value, unsigned elemen
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_work *w = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (result == CUDA_SUCCESS && !w) result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS && width && height && !sim_block_containing(dst) && !sim_settings.host_memory)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
         w->u.fill = (struct sim_fill){ dst, width, height, pitch, value, element };
         w->type = CU_GRAPH_NODE_TYPE_MEMSET;
         w->run = sim_run_fill;
         result = sim_work_touch_box(w, dst, width * element, height, pitch, 1, 0);
+        if (result == CUDA_SUCCESS && width && height && !w->touch_count && !sim_settings.host_memory)
+            result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result == CUDA_SUCCESS && width && height) result = submit(s, w, waits);
     else sim_work_free(w);

@@ -105,6 +105,24 @@ void sim_find_work(enum sim_finding kind, const struct sim_work *w, const struct
     end(&t);
 }
 
+void sim_find_unordered(enum sim_finding kind, const struct sim_work *w, const struct sim_block *b,
+                        const struct sim_point *other)
+{
+    struct text t;
+    if (!begin(kind, &t, w ? w->submitted.fn : sim_thread.call)) return;
+    if (w) {
+        put_trace(&t, "work submitted", w->submitted);
+        put_trace(&t, "launched", w->launched);
+    } else {
+        put_trace(&t, "found", sim_trace_of(sim_thread.call));
+    }
+    put(&t, "simcuda:   not behind %s, thread %u, clock %llu, in stream 0x%llx\n", name_of(other->by.fn), other->by.thread,
+        (unsigned long long)other->by.clock, (unsigned long long)other->track->stream);
+    put_block(&t, "memory", b);
+    if (w) put_successor(&t, b);
+    end(&t);
+}
+
 void sim_find_call(enum sim_finding kind, const struct sim_block *b, uint64_t address)
 {
     struct text t;

@@ -6,6 +6,7 @@
 #include "trace.h"
 
 struct sim_block;
+struct sim_point;
 struct sim_work;
 
 enum sim_finding {
@@ -24,7 +25,9 @@ void sim_find_work(enum sim_finding, const struct sim_work *, const struct sim_b
 /* The call that is going on did something to a block (NULL: to an address), or about nothing in particular. No lock needed
  * without a block. */
 void sim_find_call(enum sim_finding, const struct sim_block *, uint64_t address);
-/* The same about a block that is gone, as graveyard.h remembers it. */
+/* Work (NULL: the call that is going on) met a block, and `other` is what it should be behind and is not. */
+void sim_find_unordered(enum sim_finding, const struct sim_work *, const struct sim_block *, const struct sim_point *other);
+/* The same as sim_find_call about a block that is gone, as graveyard.h remembers it. */
 void sim_find_grave(enum sim_finding, uint64_t address, uint64_t size, struct sim_trace made, struct sim_trace freed);
 
 /* No lock needed. */

@@ -44,7 +44,7 @@ static void judge_reach(const struct sim_stream *s, struct sim_work *w)
 static void describe(const struct sim_stream *s, struct sim_work *w, uint64_t address, uint64_t bytes, int *go)
 {
     if (sim_work_touch(w, address, bytes) != CUDA_SUCCESS || !w->touch_count) {
-        sim_find_call(SIM_FINDING_unallocated, NULL, address);
+        if (!w->harmed) sim_find_call(SIM_FINDING_unallocated, NULL, address);
         return;
     }
     w->run = go ? run_until : run_touch;

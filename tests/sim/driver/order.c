@@ -9,10 +9,12 @@
 
 /* --- tracks and points --------------------------------------------------------------------------------------- */
 
-struct sim_track *sim_track_new(void)
+struct sim_track *sim_track_new(uint64_t stream)
 {
     struct sim_track *t = calloc(1, sizeof *t);
-    if (t) t->refs = 1;
+    if (!t) return NULL;
+    t->refs = 1;
+    t->stream = stream;
     return t;
 }
 
@@ -32,12 +34,13 @@ static void forget_observed(struct sim_points *p)
     p->count = kept;
 }
 
-void sim_points_add(struct sim_points *p, struct sim_track *t, uint64_t seq)
+static void add(struct sim_points *p, struct sim_point point)
 {
-    if (t->observed >= seq) return;
+    struct sim_track *t = point.track;
+    if (t->observed >= point.seq) return;
     for (unsigned i = 0; i < p->count; i++) {
         if (p->items[i].track != t) continue;
-        if (p->items[i].seq < seq) p->items[i].seq = seq;
+        if (p->items[i].seq < point.seq) p->items[i] = point;
         return;
     }
     if (p->count == p->room) forget_observed(p);
@@ -49,12 +52,17 @@ void sim_points_add(struct sim_points *p, struct sim_track *t, uint64_t seq)
         p->room = room;
     }
     t->refs++;
-    p->items[p->count++] = (struct sim_point){ t, seq };
+    p->items[p->count++] = point;
+}
+
+void sim_points_add(struct sim_points *p, struct sim_track *t, uint64_t seq)
+{
+    add(p, (struct sim_point){ .track = t, .seq = seq, .by.fn = SIM_FN_COUNT });
 }
 
 void sim_points_join(struct sim_points *p, const struct sim_points *more)
 {
-    for (unsigned i = 0; i < more->count; i++) sim_points_add(p, more->items[i].track, more->items[i].seq);
+    for (unsigned i = 0; i < more->count; i++) add(p, more->items[i]);
 }
 
 void sim_points_clear(struct sim_points *p)
@@ -118,13 +126,12 @@ static bool behind(const struct sim_stream *s, const struct sim_point *p)
     return p->track == s->track || p->track->observed >= p->seq || place_in(&s->known, p->track) >= p->seq;
 }
 
-/* One finding for a block: what goes wrong later because of it is the same fault. */
-static void accuse(struct sim_block *b, enum sim_finding kind, const struct sim_work *w)
+/* One finding for a block: what goes wrong later because of it is the same fault. `other` is what it is not behind. */
+static void accuse(struct sim_block *b, enum sim_finding kind, const struct sim_work *w, const struct sim_point *other)
 {
     if (b->accused) return;
     b->accused = true;
-    if (w) sim_find_work(kind, w, b);
-    else sim_find_call(kind, b, 0);
+    sim_find_unordered(kind, w, b, other);
 }
 
 /* Host memory is released by calls that wait for the whole context. */
@@ -133,27 +140,33 @@ static bool is_host(const struct sim_block *b)
     return b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED;
 }
 
+static struct sim_point point_of(const struct sim_stream *s, const struct sim_work *w)
+{
+    return (struct sim_point){ s->track, w->seq, w->launched.fn < SIM_FN_COUNT ? w->launched : w->submitted };
+}
+
 static void use(struct sim_stream *s, const struct sim_work *w, struct sim_block *b)
 {
     if (is_host(b)) return;
-    if (b->birth.track && !behind(s, &b->birth)) accuse(b, SIM_FINDING_unordered_use, w);
-    sim_points_add(&b->uses, s->track, w->seq);
+    if (b->birth.track && !behind(s, &b->birth)) accuse(b, SIM_FINDING_unordered_use, w, &b->birth);
+    add(&b->uses, point_of(s, w));
 }
 
 static void make(struct sim_stream *s, const struct sim_work *w, struct sim_block *b)
 {
     if (b->birth.track) sim_track_unref(b->birth.track); /* graph memory is made again and again */
     s->track->refs++;
-    b->birth = (struct sim_point){ s->track, w->seq };
+    b->birth = point_of(s, w);
     b->accused = false;
     sim_points_clear(&b->uses);
 }
 
 static void release(const struct sim_stream *s, const struct sim_work *w, struct sim_block *b)
 {
-    bool ordered = !b->birth.track || behind(s, &b->birth);
-    for (unsigned i = 0; i < b->uses.count; i++) ordered &= behind(s, &b->uses.items[i]);
-    if (!ordered) accuse(b, SIM_FINDING_unordered_free, w);
+    const struct sim_point *other = b->birth.track && !behind(s, &b->birth) ? &b->birth : NULL;
+    for (unsigned i = 0; i < b->uses.count; i++)
+        if (!behind(s, &b->uses.items[i])) other = &b->uses.items[i];
+    if (other) accuse(b, SIM_FINDING_unordered_free, w, other);
 }
 
 void sim_order_queued(struct sim_stream *s, const struct sim_work *w)
@@ -166,7 +179,8 @@ void sim_order_queued(struct sim_stream *s, const struct sim_work *w)
 /* Such a call takes it that all accesses are over, and of memory that nobody has used they are. */
 void sim_order_released(struct sim_block *b)
 {
-    bool ordered = true;
-    for (unsigned i = 0; i < b->uses.count; i++) ordered &= b->uses.items[i].track->observed >= b->uses.items[i].seq;
-    if (!ordered) accuse(b, SIM_FINDING_unordered_free, NULL);
+    const struct sim_point *other = NULL;
+    for (unsigned i = 0; i < b->uses.count; i++)
+        if (b->uses.items[i].track->observed < b->uses.items[i].seq) other = &b->uses.items[i];
+    if (other) accuse(b, SIM_FINDING_unordered_free, NULL, other);
 }

@@ -5,8 +5,7 @@
 #ifndef SIM_ORDER_H
 #define SIM_ORDER_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "trace.h"
 
 struct sim_block;
 struct sim_stream;
@@ -17,12 +16,14 @@ struct sim_track {
     unsigned refs;
     uint64_t done;     /* pieces that have run */
     uint64_t observed; /* pieces that the program knows to have run */
+    uint64_t stream;   /* its handle, for findings to print */
 };
 
 /* A set of places in streams, one for each stream; references to the tracks are held. */
 struct sim_point {
     struct sim_track *track;
     uint64_t seq;
+    struct sim_trace by; /* of a block's points: who queued that piece */
 };
 
 struct sim_points {
@@ -30,7 +31,7 @@ struct sim_points {
     unsigned count, room;
 };
 
-struct sim_track *sim_track_new(void); /* NULL when out of memory */
+struct sim_track *sim_track_new(uint64_t stream); /* NULL when out of memory */
 void sim_track_unref(struct sim_track *);
 
 void sim_points_add(struct sim_points *, struct sim_track *, uint64_t seq);

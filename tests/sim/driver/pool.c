@@ -178,7 +178,9 @@ static void block_end(struct sim_block *b)
     uint64_t address = b->range.start, span = b->range.size;
     bool taken_over = b->taken_over;
     sim_block_retire(b);
-    if (!taken_over) {
+    if (taken_over) {
+        sim_arena_poison(address, span); /* the next owner's allocation runs behind this */
+    } else {
         sim_arena_give(&p->device->arena, address, span);
         p->used -= span;
     }

@@ -25,7 +25,7 @@ struct sim_stream *sim_stream_new(struct sim_context *c, enum sim_stream_role ro
     if (!s) return NULL;
     s->tail = &s->head;
     pthread_cond_init(&s->wake, NULL);
-    if (!(s->track = sim_track_new())) {
+    if (!(s->track = sim_track_new((uint64_t)(uintptr_t)s))) {
         sim_object_close(&s->object);
         return NULL;
     }

@@ -4,13 +4,16 @@
 #include "context.h"
 #include "device.h"
 #include "graph.h"
+#include "graveyard.h"
 #include "finding.h"
 #include "state.h"
 #include "stream.h"
 #include "vmm.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void sim_deps_add(struct sim_deps *d, struct sim_stream *s, uint64_t seq)
 {
@@ -117,12 +120,30 @@ static bool is_device_space(uint64_t address)
     return sim_device_of_address(address) || sim_vmm_reserved(address);
 }
 
+/* Is nothing there at all? What was pinned memory may be the program's own by now, or again. */
+static bool is_hole(uint64_t address)
+{
+    enum { PAGE = 4096 };
+    unsigned char resident;
+    return mincore((void *)(uintptr_t)(address & ~(uint64_t)(PAGE - 1)), 1, &resident) != 0 && errno == ENOMEM;
+}
+
+/* An address in no live block: device memory that is gone or never was, pinned memory that is gone, or the program's
+ * own. */
+static CUresult touch_nobodys(struct sim_work *w, uint64_t address)
+{
+    bool ours = is_device_space(address);
+    if (!ours && !is_hole(address)) return CUDA_SUCCESS;
+    if (sim_graveyard_accuse_use(address)) w->harmed = ours = true;
+    return ours ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 CUresult sim_work_touch(struct sim_work *w, uint64_t address, uint64_t bytes)
 {
     uint64_t end = address + bytes;
     while (address < end) {
         struct sim_block *b = sim_block_containing(address);
-        if (!b) return is_device_space(address) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        if (!b) return touch_nobodys(w, address);
         sim_work_touch_block(w, b);
         address = b->range.start + b->range.size;
     }

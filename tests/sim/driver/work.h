@@ -74,7 +74,8 @@ void sim_work_free(struct sim_work *);
 /* A copy without its dependencies, for a graph launch; `payload` is not copied. */
 struct sim_work *sim_work_clone(const struct sim_work *);
 /* Names [address, address + bytes): CUDA_ERROR_INVALID_VALUE when part of it is device address space without a
- * live block. Memory of the program's own (pageable) is nobody's block. */
+ * live block, or pinned memory that is gone; if there was a block, that is a finding, and the work is harmed. Memory of
+ * the program's own (pageable) is nobody's block. */
 CUresult sim_work_touch(struct sim_work *, uint64_t address, uint64_t bytes);
 CUresult sim_work_touch_box(struct sim_work *, uint64_t address, size_t width, size_t height, size_t pitch,
                             size_t depth, size_t slice);

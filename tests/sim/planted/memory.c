@@ -64,6 +64,18 @@ static void launch_on_memory_not_allocated(bool fault)
     CUstream s = plant_stream();
     must(cuMemAlloc(&p, PLANT_BYTES));
     plant_noise(s);
+    must(sim_launch_touch(s, fault ? p + (1ull << 30) : p, PLANT_BYTES));
+    must(cuStreamSynchronize(s));
+    must(cuMemFree(p));
+    must(cuStreamDestroy(s));
+}
+
+static void launch_on_memory_that_is_gone(bool fault)
+{
+    CUdeviceptr p;
+    CUstream s = plant_stream();
+    must(cuMemAlloc(&p, PLANT_BYTES));
+    plant_noise(s);
     if (fault) must(cuMemFree(p));
     must(sim_launch_touch(s, p, PLANT_BYTES));
     must(cuStreamSynchronize(s));
@@ -269,6 +281,7 @@ const struct plant memory_plants[] = {
     { "graph on unmapped memory", "use-after-unmap", launch_on_unmapped_memory },
     { "graph on remapped memory", "use-after-reuse", launch_on_remapped_memory },
     { "launch on memory not allocated", "unallocated", launch_on_memory_not_allocated },
+    { "launch on memory that is gone", "use-after-free", launch_on_memory_that_is_gone },
     { "graph memory before its launch", "use-before-alloc", graph_memory_before_its_launch },
     { "graph memory freed twice", "graph-double-free", graph_memory_freed_twice },
     { "map without access", "no-access", map_without_access },
