@@ -18,6 +18,7 @@ done
 same primary_again "$cases/primary-again"
 for end in destroy reset; do
     same "ended_while_capturing_$end" "$cases/ended-while-capturing" $end
+    same "ended_while_another_captures_$end" "$cases/ended-while-capturing" $end elsewhere
 done
 for call in info synchronize allocate; do
     same "other_context_busy_$call" "$cases/other-context-busy" $call

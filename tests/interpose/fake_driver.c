@@ -67,6 +67,8 @@ static CUevent of_context; /* the latest */
 static CUresult context_record(CUcontext context, CUevent event)
 {
     (void)context;
+    if ((uintptr_t)event <= (uintptr_t)fake.dead_up_to)
+        return CUDA_ERROR_INVALID_HANDLE;
     of_context = event;
     fake.context_records++;
     void (*meanwhile)(void) = fake.while_recording;

@@ -14,6 +14,7 @@ struct fake_driver {
     CUresult record_result;   /* of cuEventRecord and cuCtxRecordEvent */
     CUresult alloc_result;    /* of cuMemAlloc */
     bool capturing;           /* what cuStreamIsCapturing answers */
+    CUevent dead_up_to;       /* events that went with their context: no record on them */
     bool context_busy;        /* what the latest record on a context answers, whatever `passed` says */
     bool no_context_record;   /* an older driver: cuCtxRecordEvent is not there */
     unsigned events_made, events_destroyed, records, context_records, queries, waits, context_waits;

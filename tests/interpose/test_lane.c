@@ -11,6 +11,7 @@
 #include "fake_driver.h"
 #include "interpose/capture.h"
 #include "interpose/deferral.h"
+#include "interpose/event.h"
 #include "interpose/lane.h"
 #include "interpose/lifecycle.h"
 #include "interpose/process.h"
@@ -430,6 +431,21 @@ static void a_wait_for_one_context_enters_no_release_that_waits_for_another(void
     scope->companion.vtable.struct_size = 0;
 }
 
+static void an_event_that_is_gone_is_replaced(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr first = allocate_synchronous(&order), second = allocate_synchronous(&order);
+    CUevent event = NULL;
+
+    assert_int_equal(nxm_serve_free(first, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_int_equal(nxm_event_record_on_context(FAKE_CONTEXT, &event), CUDA_SUCCESS);
+    nxm_event_give(FAKE_CONTEXT, event);
+    fake.dead_up_to = event;
+    assert_int_equal(nxm_serve_free(second, &order, native_free, NULL), CUDA_SUCCESS);
+    assert_false(is_known(second));
+}
+
 static void nothing_waits_costs_no_question(void **state)
 {
     (void)state;
@@ -482,6 +498,7 @@ int main(void)
         LANE(a_release_that_may_wait_is_left_to_calls_that_may),
         LANE(where_nothing_is_in_flight_room_is_made_at_once),
         LANE(a_wait_for_one_context_enters_no_release_that_waits_for_another),
+        LANE(an_event_that_is_gone_is_replaced),
         LANE(nothing_waits_costs_no_question),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

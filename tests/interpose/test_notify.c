@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <pthread.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "fake_driver.h"
@@ -144,6 +146,49 @@ static void what_a_companion_keeps_is_counted_as_free(void **state)
     assert_int_equal(nxm_scope_cached_bytes(), before);
 }
 
+static _Atomic bool release_under_way;
+static _Atomic unsigned retains, retains_inside;
+
+static CUresult retain_primary(CUcontext *context, CUdevice device)
+{
+    (void)device;
+    retains++;
+    retains_inside += release_under_way;
+    *context = FAKE_CONTEXT;
+    return CUDA_SUCCESS;
+}
+
+static void *retain_from_elsewhere(void *unused)
+{
+    CUcontext context;
+
+    hook_cuDevicePrimaryCtxRetain(&context, 0);
+    return unused;
+}
+
+static pthread_t retainer;
+
+static CUresult release_primary(CUdevice device)
+{
+    (void)device;
+    release_under_way = true;
+    assert_int_equal(pthread_create(&retainer, NULL, retain_from_elsewhere, NULL), 0);
+    usleep(20000); /* long enough for the other thread, if nothing held it */
+    release_under_way = false;
+    return CUDA_SUCCESS;
+}
+
+static void no_retain_falls_into_a_release_that_may_be_the_last(void **state)
+{
+    (void)state;
+    nxm_real.cuDevicePrimaryCtxRetain = retain_primary;
+    nxm_real.cuDevicePrimaryCtxRelease_v2 = release_primary;
+    assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    pthread_join(retainer, NULL);
+    assert_int_equal(retains, 1);
+    assert_int_equal(retains_inside, 0);
+}
+
 static NxmemStatus never_called(void *ctx, const NxmemCudaOrder *order, const NxmemAllocation *allocation, uint64_t *ticket)
 {
     NxmemStatus status = { 0 };
@@ -197,6 +242,7 @@ int main(void)
         NOTIFY(a_stream_that_is_destroyed_is_told_to_every_allocator),
         NOTIFY(a_context_is_told_gone_after_its_blocks_and_before_its_end),
         NOTIFY(what_a_companion_keeps_is_counted_as_free),
+        NOTIFY(no_retain_falls_into_a_release_that_may_be_the_last),
         NOTIFY(what_contradicts_itself_is_not_believed),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

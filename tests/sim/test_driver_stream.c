@@ -107,6 +107,7 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
     assert_ok(cuLaunchHostFunc(free_one, set_flag, &beside));
     assert_ok(cuStreamSynchronize(free_one));
     assert_int_equal(beside, 1);
+    usleep(20000); /* it would have run by now, if nothing held it */
     assert_cu(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_LEGACY));
     assert_int_equal(legacy, 0);
     assert_ok(sim_release(blocking));
