@@ -284,6 +284,58 @@ static void a_launch_records_and_waits_for_events_outside(void **state)
     assert_ok(cuGraphDestroy(g));
 }
 
+static CUgraphExec fill_exec(CUdeviceptr p)
+{
+    CUDA_MEMSET_NODE_PARAMS fill = { .dst = p, .value = 7, .elementSize = 1, .width = BYTES, .height = 1 };
+    CUgraph g = new_graph();
+    CUgraphNode n;
+    CUcontext c;
+    assert_ok(cuCtxGetCurrent(&c));
+    assert_ok(cuGraphAddMemsetNode(&n, g, NULL, 0, &fill, c));
+    CUgraphExec x = new_exec(g, 0);
+    assert_ok(cuGraphDestroy(g));
+    return x;
+}
+
+static void a_launch_is_behind_the_launches_before_in_any_stream(void **state)
+{
+    (void)state;
+    CUstream a = new_stream(), b = new_stream(), c = new_stream();
+    CUdeviceptr p;
+    assert_ok(cuMemAllocAsync(&p, BYTES, a));
+    CUgraphExec x = fill_exec(p);
+    assert_ok(sim_hold(a));
+    assert_ok(cuGraphLaunch(x, a));
+    assert_ok(cuGraphLaunch(x, b));
+    assert_cu(CUDA_ERROR_NOT_READY, cuStreamQuery(b)); /* it waits for a's */
+    assert_ok(cuGraphUpload(x, c));
+    assert_cu(CUDA_ERROR_NOT_READY, cuStreamQuery(c));
+    assert_ok(cuMemFreeAsync(p, c));
+    assert_ok(sim_release(a));
+    assert_ok(cuCtxSynchronize());
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuGraphExecDestroy(x));
+}
+
+static void a_launch_finds_the_memory_of_the_launch_before_freed(void **state)
+{
+    (void)state;
+    CUstream a = new_stream(), b = new_stream();
+    CUgraph g;
+    CUdeviceptr p;
+    assert_ok(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_ok(cuMemAllocAsync(&p, BYTES, a));
+    assert_ok(cuMemsetD8Async(p, 1, BYTES, a));
+    assert_ok(cuMemFreeAsync(p, a));
+    assert_ok(cuStreamEndCapture(a, &g));
+    CUgraphExec x = new_exec(g, 0);
+    for (int i = 0; i < 20; i++) assert_ok(cuGraphLaunch(x, i % 2 ? a : b));
+    assert_ok(cuCtxSynchronize());
+    assert_int_equal(sim_violations(), 0);
+    assert_ok(cuGraphExecDestroy(x));
+    assert_ok(cuGraphDestroy(g));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +348,8 @@ int main(void)
         on_device(a_clone_is_a_graph_of_its_own),
         on_device(memory_nodes_tell_their_memory),
         on_device(a_launch_records_and_waits_for_events_outside),
+        on_device(a_launch_is_behind_the_launches_before_in_any_stream),
+        on_device(a_launch_finds_the_memory_of_the_launch_before_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

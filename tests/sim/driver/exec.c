@@ -9,6 +9,8 @@ static void destroy(struct sim_object *o)
 {
     struct sim_exec *x = (struct sim_exec *)o;
     sim_templates_clear(&x->works);
+    sim_deps_clear(&x->launched);
+    sim_points_clear(&x->launched_known);
     if (x->of) sim_object_unref(&x->of->object);
 }
 
@@ -98,7 +100,7 @@ static CUresult launch(CUgraphExec exec, CUstream h, bool runs, enum sim_default
     CUresult result = sim_stream_get(h, dflt, &s);
     struct sim_exec *x = sim_object_find(exec, SIM_EXEC);
     if (result == CUDA_SUCCESS && !x) result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS && runs) result = sim_exec_launch(x, s, fn);
+    if (result == CUDA_SUCCESS) result = runs ? sim_exec_launch(x, s, fn) : sim_exec_upload(x, s, fn);
     sim_unlock();
     return result;
 }

@@ -264,19 +264,46 @@ CUresult sim_graph_flatten(struct sim_graph *g, struct sim_templates *ret_works)
 
 /* --- launch ---------------------------------------------------------------------------------------------- */
 
+/* The stream's next piece is behind the launches so far. */
+static CUresult follow_launches(const struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
+{
+    struct sim_work *w = sim_work_new(fn);
+    if (!w) return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_deps_add_all(&w->deps, &x->launched);
+    sim_points_join(&s->known, &x->launched_known);
+    sim_stream_queue(s, w);
+    return CUDA_SUCCESS;
+}
+
+static void note_launch(struct sim_exec *x, struct sim_stream *s)
+{
+    sim_deps_clear(&x->launched);
+    sim_deps_add(&x->launched, s, s->submitted);
+    sim_points_clear(&x->launched_known);
+    sim_order_gather(&x->launched_known, s);
+}
+
+static bool left_by_launch(const struct sim_work *w)
+{
+    return w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->u.block->promised;
+}
+
 /* Memory of an earlier launch that nothing submitted since frees: an error, or freed now, as the graph was made. */
 static CUresult settle_earlier_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
 {
-    for (size_t i = 0; i < x->works.count; i++) {
+    bool frees = (x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+    for (size_t i = 0; i < x->works.count && !frees; i++)
+        if (left_by_launch(x->works.items[i])) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = x->launched_known.count ? follow_launches(x, s, fn) : CUDA_SUCCESS;
+    for (size_t i = 0; i < x->works.count && result == CUDA_SUCCESS; i++) {
         struct sim_work *w = x->works.items[i];
-        if (w->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || !w->u.block->promised) continue;
-        if (!(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
+        if (!left_by_launch(w)) continue;
         struct sim_work *free_work = sim_graph_memory_free_work(w->u.block, fn);
         if (!free_work) return CUDA_ERROR_OUT_OF_MEMORY;
         w->u.block->promised = false;
         sim_stream_queue(s, free_work);
     }
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static CUresult capture_launch(struct sim_exec *x, struct sim_stream *s)
@@ -310,7 +337,15 @@ CUresult sim_exec_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn f
     }
     struct sim_work *end = result == CUDA_SUCCESS ? sim_work_new(fn) : NULL;
     if (end) sim_stream_queue(s, end);
+    if (end) note_launch(x, s);
     return result;
+}
+
+CUresult sim_exec_upload(const struct sim_exec *x, struct sim_stream *s, enum sim_fn fn)
+{
+    if (s->capture) return CUDA_SUCCESS;
+    CUresult result = sim_capture_check_implicit(s);
+    return result == CUDA_SUCCESS ? follow_launches(x, s, fn) : result;
 }
 
 /* --- graph memory through the stream-ordered calls --------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #define SIM_GRAPH_H
 
 #include "object.h"
+#include "order.h"
 #include "work.h"
 
 struct sim_device;
@@ -40,6 +41,8 @@ struct sim_exec {
     struct sim_graph *of;                 /* a reference is held */
     unsigned long long flags;
     struct sim_templates works;
+    struct sim_deps launched;             /* its latest launch, which was behind those before */
+    struct sim_points launched_known;     /* what is behind whoever follows that one */
 };
 
 struct sim_graph *sim_graph_new(void);
@@ -58,7 +61,9 @@ bool sim_graph_mark(struct sim_graph *, struct sim_graph_node *const *nodes, siz
 CUresult sim_graph_flatten(struct sim_graph *, struct sim_templates *ret_works);
 CUresult sim_templates_append(struct sim_templates *, const struct sim_templates *more);
 void sim_templates_clear(struct sim_templates *);
+/* Both come behind every earlier launch of the same executable graph, in whichever stream. */
 CUresult sim_exec_launch(struct sim_exec *, struct sim_stream *, enum sim_fn);
+CUresult sim_exec_upload(const struct sim_exec *, struct sim_stream *, enum sim_fn);
 
 /* Graph memory. An allocation work and, later, a free work for a block; the block is new for the first. */
 CUresult sim_graph_memory_new(struct sim_device *, uint64_t size, enum sim_fn, struct sim_work **ret_work);

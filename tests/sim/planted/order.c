@@ -294,6 +294,28 @@ static void graph_memory_used_elsewhere(bool fault)
     end((struct pair){ a, b, 0 });
 }
 
+/* A launch is behind the launches of the same executable graph; the fault launches another one, made of the same graph. */
+static void graph_launched_in_two_streams(bool fault)
+{
+    struct pair x = begin();
+    CUgraph g;
+    CUgraphExec first, second;
+    must(cuStreamBeginCapture(x.a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    must(cuMemsetD8Async(x.p, 1, PLANT_BYTES, x.a));
+    must(cuStreamEndCapture(x.a, &g));
+    must(cuGraphInstantiate(&first, g, 0));
+    must(cuGraphInstantiate(&second, g, 0));
+    must(cuGraphLaunch(first, x.a));
+    plant_noise(x.a);
+    must(cuGraphLaunch(fault ? second : first, x.b));
+    must(cuGraphExecDestroy(first));
+    must(cuGraphExecDestroy(second));
+    must(cuGraphDestroy(g));
+    order(x.b, x.a);
+    must(cuMemFreeAsync(x.p, x.a));
+    end(x);
+}
+
 const struct plant order_plants[] = {
     { "use in another stream", "unordered-use", use_in_another_stream },
     { "copy in another stream", "unordered-use", copy_in_another_stream },
@@ -301,6 +323,7 @@ const struct plant order_plants[] = {
     { "per-thread stream", "unordered-use", per_thread_stream },
     { "created pool", "unordered-use", created_pool },
     { "graph memory used elsewhere", "unordered-use", graph_memory_used_elsewhere },
+    { "graph launched in two streams", "unordered-use", graph_launched_in_two_streams },
     { "free before another stream's use", "unordered-free", free_before_another_streams_use },
     { "event recorded too early", "unordered-free", event_recorded_too_early },
     { "free in another stream", "unordered-free", free_in_another_stream },
