@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* Waits for something that must happen; a hang is the test runner's to end. */
 #define wait_until(condition)            \
