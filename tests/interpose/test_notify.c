@@ -224,6 +224,13 @@ static int begin(void **state)
     return mode == NXM_MODE_SERVE && nxm_plugin() ? 0 : -1;
 }
 
+static int end(void **state)
+{
+    (void)state;
+    nxm_scope_close_all(); /* what the tests left live goes back */
+    return 0;
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -245,5 +252,5 @@ int main(void)
         NOTIFY(no_retain_falls_into_a_release_that_may_be_the_last),
         NOTIFY(what_contradicts_itself_is_not_believed),
     };
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return cmocka_run_group_tests(tests, begin, end);
 }
