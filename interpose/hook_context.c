@@ -128,11 +128,8 @@ static bool is_primary(CUcontext context)
 }
 
 /* true: the blocks must go after the context, whose work the driver's own call waits for. */
-static bool before_destroy(enum nxm_mode mode, CUcontext context)
+static bool before_end(enum nxm_mode mode, CUcontext context)
 {
-    /* cuCtxDestroy refuses a primary context. */
-    if ((mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE) || !is_alive(context) || is_primary(context))
-        return false;
     if (mode == NXM_MODE_LATE) {
         nxm_scope_lose_context(context);
         return false;
@@ -152,28 +149,34 @@ static void after_end(enum nxm_mode mode, CUcontext context, CUresult result, bo
     captures_gone(mode, context);
 }
 
-CUresult hook_cuCtxDestroy(CUcontext context)
+static bool is_followed(enum nxm_mode mode)
 {
-    NXM_NEEDS(cuCtxDestroy);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    return mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE;
+}
 
-    bool to_close = before_destroy(mode, context);
-    CUresult result = nxm_real.cuCtxDestroy(context);
+static CUresult destroy(const void *caller, CUcontext context, __typeof__(nxm_real.cuCtxDestroy_v2) real)
+{
+    enum nxm_mode mode = nxm_enter(caller, false);
+    /* cuCtxDestroy refuses a primary context. */
+    bool ends = is_followed(mode) && is_alive(context) && !is_primary(context);
+    bool to_close = ends && before_end(mode, context);
+    CUresult result = real(context);
+
     after_end(mode, context, result, to_close);
     nxm_leave(mode);
     return result;
 }
 
+CUresult hook_cuCtxDestroy(CUcontext context)
+{
+    NXM_NEEDS(cuCtxDestroy);
+    return destroy(NXM_CALLER, context, nxm_real.cuCtxDestroy);
+}
+
 CUresult hook_cuCtxDestroy_v2(CUcontext context)
 {
     NXM_NEEDS(cuCtxDestroy_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    bool to_close = before_destroy(mode, context);
-    CUresult result = nxm_real.cuCtxDestroy_v2(context);
-    after_end(mode, context, result, to_close);
-    nxm_leave(mode);
-    return result;
+    return destroy(NXM_CALLER, context, nxm_real.cuCtxDestroy_v2);
 }
 
 /* --- primary contexts ------------------------------------------------------------------------------------------------- */
@@ -226,50 +229,29 @@ static bool is_active(CUdevice device)
            nxm_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-/* As before_destroy. */
-static bool before_reset(enum nxm_mode mode, CUdevice device)
+static CUresult reset(const void *caller, CUdevice device, __typeof__(nxm_real.cuDevicePrimaryCtxReset_v2) real)
 {
-    bool followed = mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE;
-    CUcontext context = followed && is_active(device) ? nxm_context_primary(device) : NULL;
+    enum nxm_mode mode = nxm_enter(caller, false);
+    CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
+    bool to_close = primary && is_followed(mode) && is_active(device) && before_end(mode, primary);
+    CUresult result = real(device);
 
-    if (!context)
-        return false;
-    if (mode == NXM_MODE_LATE) {
-        nxm_scope_lose_context(context);
-        return false;
-    }
-    if (!let_work_pass(context))
-        return true;
-    close_context(context, true);
-    return false;
+    if (primary)
+        after_end(mode, primary, result, to_close);
+    nxm_leave(mode);
+    return result;
 }
 
 CUresult hook_cuDevicePrimaryCtxReset(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxReset);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
-    bool to_close = before_reset(mode, device);
-    CUresult result = nxm_real.cuDevicePrimaryCtxReset(device);
-    if (primary)
-        after_end(mode, primary, result, to_close);
-    nxm_leave(mode);
-    return result;
+    return reset(NXM_CALLER, device, nxm_real.cuDevicePrimaryCtxReset);
 }
 
 CUresult hook_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxReset_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
-    bool to_close = before_reset(mode, device);
-    CUresult result = nxm_real.cuDevicePrimaryCtxReset_v2(device);
-    if (primary)
-        after_end(mode, primary, result, to_close);
-    nxm_leave(mode);
-    return result;
+    return reset(NXM_CALLER, device, nxm_real.cuDevicePrimaryCtxReset_v2);
 }
 
 /* It may be the last one: what is free already goes back while the context lives. */
@@ -298,26 +280,25 @@ static void release_end(enum nxm_mode mode, CUdevice device, CUresult result)
     atomic_fetch_sub(&releasing, 1);
 }
 
-CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
+static CUresult release(const void *caller, CUdevice device, __typeof__(nxm_real.cuDevicePrimaryCtxRelease_v2) real)
 {
-    NXM_NEEDS(cuDevicePrimaryCtxRelease);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    enum nxm_mode mode = nxm_enter(caller, false);
 
     release_begin(mode, device);
-    CUresult result = nxm_real.cuDevicePrimaryCtxRelease(device);
+    CUresult result = real(device);
     release_end(mode, device, result);
     nxm_leave(mode);
     return result;
 }
 
+CUresult hook_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    NXM_NEEDS(cuDevicePrimaryCtxRelease);
+    return release(NXM_CALLER, device, nxm_real.cuDevicePrimaryCtxRelease);
+}
+
 CUresult hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxRelease_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    release_begin(mode, device);
-    CUresult result = nxm_real.cuDevicePrimaryCtxRelease_v2(device);
-    release_end(mode, device, result);
-    nxm_leave(mode);
-    return result;
+    return release(NXM_CALLER, device, nxm_real.cuDevicePrimaryCtxRelease_v2);
 }

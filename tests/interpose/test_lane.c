@@ -369,18 +369,25 @@ static void without_our_own_memory_a_free_succeeds_all_the_same(void **state)
     }
 }
 
-/* A mechanism that knows CUDA's order and makes no promise about waiting. */
-static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
+/* A mechanism that knows CUDA's order and makes no promise about waiting: until the caller clears its companion's size. */
+static struct nxm_scope *free_by_a_release_that_may_wait(void)
 {
     struct nxm_order order;
-    (void)state;
-    CUdeviceptr address = allocate_on_stream(&order);
     struct nxm_block block;
+    CUdeviceptr address = allocate_on_stream(&order);
 
     assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
     scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
     assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
+    return scope;
+}
+
+static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
+{
+    (void)state;
+    struct nxm_scope *scope = free_by_a_release_that_may_wait();
+
     nxm_lane_poll(NXM_MOMENT_ANY);
     nxm_lane_poll(NXM_MOMENT_WAIT); /* of one stream: its release may wait for all */
     assert_int_equal(waiting(), 1);
@@ -398,15 +405,9 @@ static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
 
 static void where_nothing_is_in_flight_room_is_made_at_once(void **state)
 {
-    struct nxm_order order;
     (void)state;
-    CUdeviceptr address = allocate_on_stream(&order);
-    struct nxm_block block;
+    struct nxm_scope *scope = free_by_a_release_that_may_wait();
 
-    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
-    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
-    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
-    assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
     nxm_lane_flush(NULL, 0);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
@@ -414,15 +415,9 @@ static void where_nothing_is_in_flight_room_is_made_at_once(void **state)
 
 static void a_wait_for_one_context_enters_no_release_that_waits_for_another(void **state)
 {
-    struct nxm_order order;
     (void)state;
-    CUdeviceptr address = allocate_on_stream(&order);
-    struct nxm_block block;
+    struct nxm_scope *scope = free_by_a_release_that_may_wait();
 
-    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
-    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
-    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
-    assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
     nxm_lane_poll_context(OTHER_CONTEXT);
     nxm_lane_flush(OTHER_CONTEXT, 0);
     assert_int_equal(waiting(), 1);
