@@ -12,6 +12,8 @@
 #include "terminal.h"
 #include "text.h"
 
+#define STALE_PASSES 16
+
 /* --- what it is --------------------------------------------------------------------------------------------- */
 
 const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *allocator)
@@ -36,7 +38,7 @@ NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator)
 
 uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator)
 {
-    return allocator->vtable.capability_flags;
+    return allocator->capabilities;
 }
 
 const NxmemVirtualBackingVtable *nxm_allocator_virtual_backing(const struct nxm_allocator *allocator)
@@ -56,16 +58,22 @@ bool nxm_allocator_structured_release(const struct nxm_allocator *allocator)
 
 void nxm_allocator_totals(struct nxm_allocator *allocator, struct nxm_allocator_totals *ret_totals)
 {
+    uint64_t bytes = nxm_spread_sum(&allocator->sums, NXM_SUM_BYTES);
+    /* In the order in which a release goes from one to the other: none is missed. */
+    uint64_t queued = nxm_spread_count(&allocator->sums, NXM_SUM_QUEUED);
+    uint64_t telling = nxm_spread_count(&allocator->sums, NXM_SUM_TELLING);
+
     *ret_totals = (struct nxm_allocator_totals){
         .quarantined_blocks = atomic_load_explicit(&allocator->quarantined_blocks, memory_order_relaxed),
         .quarantined_bytes = atomic_load_explicit(&allocator->quarantined_bytes, memory_order_relaxed),
-        .queued = atomic_load_explicit(&allocator->outstanding, memory_order_acquire),
-        .owned_bytes = atomic_load_explicit(&allocator->owned_bytes, memory_order_relaxed),
-        .mapped_bytes = atomic_load_explicit(&allocator->mapped_bytes, memory_order_relaxed),
-        .views = 0, /* no call of ours commits a shared prefix yet */
+        .queued = queued + telling,
+        .owned_bytes = nxm_spread_shown(bytes + nxm_spread_sum(&allocator->sums, NXM_SUM_OWNED_BEYOND)),
+        .mapped_bytes = nxm_spread_shown(bytes + nxm_spread_sum(&allocator->sums, NXM_SUM_MAPPED_BEYOND)),
         .reclaim_calls = atomic_load_explicit(&allocator->reclaim_calls, memory_order_relaxed),
         .reclaim_failures = atomic_load_explicit(&allocator->reclaim_failures, memory_order_relaxed),
     };
+    nxm_views_totals(&allocator->views, &ret_totals->views, &ret_totals->view_owned_bytes,
+                     &ret_totals->view_mapped_bytes);
 }
 
 /* --- allocate ------------------------------------------------------------------------------------------------- */
@@ -91,15 +99,30 @@ static void hand_back(struct nxm_allocator *allocator, const struct nxm_block *b
 
 static bool usable(const struct nxm_block *block)
 {
-    return block->address % block->align == 0 && block->bytes <= UINT64_MAX - block->address;
+    return (block->address & (block->align - 1)) == 0 && block->bytes <= UINT64_MAX - block->address;
 }
 
-/* The plugin handed out `block`: recorded, or handed back. */
-static int record(struct nxm_allocator *allocator, const struct nxm_block *block, struct nxm_error *ret_error)
+/* Until nothing stands in the way of `block`: what another thread puts there meanwhile is stale as well. */
+static int enter_again(struct nxm_allocator *allocator, const struct nxm_block *block, int result)
+{
+    const struct nxm_allocator_options *options = &allocator->options;
+
+    for (int pass = 0; result == NXM_EEXIST && pass < STALE_PASSES && options->stale != NULL; pass++) {
+        nxm_lock_assert_none();
+        if (!options->stale(options->owner, allocator, block))
+            break;
+        result = nxm_accounts_enter(allocator, block);
+    }
+    return result;
+}
+
+/* At the first attempt it could not be recorded. At last it is, or handed back. */
+static __attribute__((noinline)) int record_anyhow(struct nxm_allocator *allocator, const struct nxm_block *block, int result,
+                                                   struct nxm_error *ret_error)
 {
     unsigned long long address = block->address, bytes = block->bytes;
-    int result = usable(block) ? nxm_accounts_enter(allocator, block) : NXM_ECONTRACT;
 
+    result = enter_again(allocator, block, result);
     if (result == NXM_OK)
         return NXM_OK;
     hand_back(allocator, block);
@@ -113,6 +136,11 @@ static int record(struct nxm_allocator *allocator, const struct nxm_block *block
     return nxm_error_set(ret_error, (enum nxm_result)result, 0, "no memory to record a block of %llu bytes", bytes);
 }
 
+bool nxm_allocator_unbar(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes)
+{
+    return nxm_quarantine_lift(&allocator->quarantine, address, bytes);
+}
+
 static NxmemStatus call_plugin(struct nxm_allocator *allocator, const struct nxm_block *block, nxm_allocate_call call,
                                void *argument, NxmemAllocResult *ret_result)
 {
@@ -124,17 +152,15 @@ static NxmemStatus call_plugin(struct nxm_allocator *allocator, const struct nxm
         .bytes = block->bytes,
         .align = block->align,
     };
-    NxmemStatus status;
 
     *ret_result = (NxmemAllocResult){ .struct_size = sizeof *ret_result };
     nxm_lock_assert_none();
-    status = call != NULL ? call(argument, &request, ret_result)
-                          : allocator->vtable.allocate(allocator->vtable.ctx, &request, ret_result);
-    nxm_prefix_trim(ret_result, sizeof *ret_result);
-    return status;
+    if (call != NULL)
+        return call(argument, &request, ret_result);
+    return allocator->vtable.allocate(allocator->vtable.ctx, &request, ret_result);
 }
 
-static int allocation_failed(const struct nxm_allocator *allocator, const NxmemStatus *status, uint64_t bytes,
+static __attribute__((noinline)) int allocation_failed(const struct nxm_allocator *allocator, const NxmemStatus *status, uint64_t bytes,
                              struct nxm_error *ret_error)
 {
     char operation[128];
@@ -143,36 +169,40 @@ static int allocation_failed(const struct nxm_allocator *allocator, const NxmemS
     nxm_text_init(&text, operation, sizeof operation);
     nxm_text_printf(&text, "allocation of %llu bytes on %s:%u failed", (unsigned long long)bytes,
                     nxm_tier_word(allocator->device.tier), allocator->device.index);
-    return nxm_status_error(status, operation, ret_error);
+    nxm_status_error(status, operation, ret_error);
+    if (ret_error != NULL)
+        ret_error->what = "allocate"; /* the text is of this call only */
+    return status->code == NXMEM_STATUS_OUT_OF_MEMORY ? NXM_ENOMEM : NXM_ECALL;
 }
 
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error)
 {
-    struct nxm_block wanted = *block;
     NxmemAllocResult answer;
-    NxmemStatus status;
+    uint64_t before;
     int result = check_request(block, ret_error);
 
     if (result != NXM_OK)
         return result;
-    wanted.id = nxm_block_next_id();
-    wanted.allocator = allocator;
-    wanted.state = NXM_BLOCK_LIVE;
-    status = call_plugin(allocator, &wanted, call, argument, &answer);
+    block->id = nxm_block_next_id();
+    block->allocator = allocator;
+    block->state = NXM_BLOCK_LIVE;
+    NxmemStatus status = call_plugin(allocator, block, call, argument, &answer);
     if (status.code != NXMEM_STATUS_OK)
-        return allocation_failed(allocator, &status, wanted.bytes, ret_error);
-    if (answer.ptr == NULL)
+        return allocation_failed(allocator, &status, block->bytes, ret_error);
+    if (nxm_prefix_trim(&answer, sizeof answer), answer.ptr == NULL)
         return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: said OK and handed out nothing for %llu bytes",
-                             allocator->name, (unsigned long long)wanted.bytes);
-    wanted.address = (uint64_t)(uintptr_t)answer.ptr;
-    wanted.owned = answer.owned_bytes;
-    wanted.mapped = answer.mapped_bytes;
-    result = record(allocator, &wanted, ret_error);
-    if (result == NXM_OK)
-        *block = wanted;
-    else if (result == NXM_EEXIST)
-        block->address = wanted.address; /* the caller may know why that one still stands */
+                             allocator->name, (unsigned long long)block->bytes);
+    before = block->address;
+    block->address = (uint64_t)(uintptr_t)answer.ptr;
+    block->owned = nxm_accounts_believe(allocator, answer.owned_bytes, block->bytes);
+    block->mapped = nxm_accounts_believe(allocator, answer.mapped_bytes, block->bytes);
+    result = usable(block) ? nxm_accounts_enter(allocator, block) : NXM_ECONTRACT;
+    if (__builtin_expect(result == NXM_OK, 1))
+        return NXM_OK;
+    result = record_anyhow(allocator, block, result, ret_error);
+    if (result != NXM_OK && result != NXM_EEXIST) /* then the caller may know why that one still stands */
+        block->address = before;
     return result;
 }
 
@@ -215,6 +245,7 @@ int nxm_allocator_release_shaped(struct nxm_allocator *allocator, uint64_t addre
 
 struct push_back {
     struct nxm_allocator *allocator;
+    uint64_t before; /* this id: where the allocator lives on, threads that go on allocating keep nobody here */
     bool found;
 };
 
@@ -225,7 +256,7 @@ static bool push_back_block(void *argument, const struct nxm_block *seen)
     struct nxm_release release = { .outcome = NXM_RELEASE_COMPLETE };
     struct nxm_block block;
 
-    if (seen->allocator != allocator ||
+    if (seen->allocator != allocator || seen->id >= push_back->before ||
         nxm_accounts_claim(allocator, seen->address, seen->id, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NULL, &block,
                            NULL) != NXM_OK)
         return true; /* somebody else's, or RELEASING: it belongs to a queued release */
@@ -236,9 +267,9 @@ static bool push_back_block(void *argument, const struct nxm_block *seen)
 }
 
 /* Until a pass finds none: a walk may miss records that move while others are removed. */
-static void push_back_all(struct nxm_allocator *allocator)
+static void push_back_all(struct nxm_allocator *allocator, uint64_t before)
 {
-    struct push_back push_back = { .allocator = allocator };
+    struct push_back push_back = { .allocator = allocator, .before = before };
 
     do {
         push_back.found = false;
@@ -249,7 +280,7 @@ static void push_back_all(struct nxm_allocator *allocator)
 void nxm_allocator_push_back(struct nxm_allocator *allocator)
 {
     nxm_deferred_drain_all(allocator);
-    push_back_all(allocator);
+    push_back_all(allocator, nxm_ids_bound());
 }
 
 /* The order is binding (section 17): `release` may still complete what is queued, so only after it is the
@@ -259,13 +290,17 @@ static void tear_down(struct nxm_allocator *allocator)
     struct nxm_module *module = allocator->module;
     struct nxm_factory *factory = allocator->factory;
 
-    nxm_allocator_push_back(allocator);
+    nxm_deferred_drain_all(allocator);
+    atomic_store(&allocator->going, true);
+    push_back_all(allocator, UINT64_MAX);
     nxm_lock_assert_none();
     allocator->vtable.release(allocator->vtable.ctx);
     nxm_module_discount_allocator(module);
+    if (nxm_deferred_is_outstanding(allocator))
+        nxm_module_let_callbacks_leave(module); /* the last completion may be about to return */
     if (nxm_deferred_abandon(allocator)) {
         nxm_module_unlist(module, &allocator->tenant);
-        nxm_deferred_free(allocator);
+        nxm_deferred_end(allocator);
         nxm_module_unref(module); /* the callback context's */
     } else {
         nxm_module_leak_table(module); /* with the callback context's reference */

@@ -14,6 +14,7 @@
 #include "blocks.h"
 #include "module.h"
 #include "nxmem_memory_abi.h"
+#include "pins.h"
 #include "result.h"
 
 struct nxm_allocator;
@@ -21,7 +22,7 @@ struct nxm_allocator;
 enum nxm_release_outcome {
     NXM_RELEASE_COMPLETE,    /* gone */
     NXM_RELEASE_QUARANTINED, /* gone from the table; the plugin kept `retained` bytes for good */
-    NXM_RELEASE_FAILED,      /* live again (or never touched) */
+    NXM_RELEASE_FAILED,      /* live again (or never touched); of an allocator that is gone it is QUARANTINED */
     NXM_RELEASE_QUEUED,      /* RELEASING until its completion */
 };
 
@@ -40,10 +41,17 @@ struct nxm_allocator_options {
     /* Asked by the plugin for memory: bytes given back, or a negative nxm_result. NULL: no such path.
      * Runs inside a plugin call on its thread; must not re-enter this allocator nor block. */
     int64_t (*reclaim)(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
+    /* The plugin handed out `newcomer`, where a record or a bar still stands. true: the owner knows better and has removed what
+     * he could, so it is tried again, a few times; false: the newcomer goes back and is refused. No lock held. NULL: false. */
+    bool (*stale)(void *owner, struct nxm_allocator *allocator, const struct nxm_block *newcomer);
     /* A queued release ended, inside nxm_allocator_enqueue too (which then returns the same outcome): no lock held,
      * on any thread, every counter moved but the one that keeps the callback table alive. Must not drop the
      * last reference. NULL allowed. */
     void (*completed)(void *owner, const struct nxm_block *block, const struct nxm_release *release);
+    /* The allocator is no more, and nothing of these options is needed any longer: the last call, inside the last unref or,
+     * when its table leaked, inside the completion that reclaimed it. Not after a failed opening. NULL allowed. */
+    void (*ended)(void *owner);
+    struct nxm_pin_source pins; /* the provider context it is bound to; zeros: none */
 };
 
 struct nxm_allocator_totals {
@@ -51,6 +59,7 @@ struct nxm_allocator_totals {
     uint64_t queued;
     uint64_t owned_bytes, mapped_bytes; /* two axes as the plugin stated them, live blocks */
     uint64_t views;                     /* shared prefixes committed into live blocks */
+    uint64_t view_owned_bytes, view_mapped_bytes; /* the same two axes, as stated for those */
     uint64_t reclaim_calls, reclaim_failures; /* the plugin asked for memory; it was refused */
 };
 
@@ -71,7 +80,7 @@ const NxmemAllocatorVtable *nxm_allocator_published(const struct nxm_allocator *
 uint64_t nxm_allocator_mechanism_id(const struct nxm_allocator *allocator);
 const char *nxm_allocator_name(const struct nxm_allocator *allocator);
 NxmemDeviceId nxm_allocator_device(const struct nxm_allocator *allocator);
-uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator);
+uint64_t nxm_allocator_capabilities(const struct nxm_allocator *allocator); /* its own, as far as they were negotiated */
 /* Our copies, NULL when absent; single slots may be NULL (10.2). */
 const NxmemVirtualBackingVtable *nxm_allocator_virtual_backing(const struct nxm_allocator *allocator);
 const NxmemSharedMappingVtable *nxm_allocator_shared_mapping(const struct nxm_allocator *allocator);
@@ -88,6 +97,10 @@ typedef NxmemStatus (*nxm_enqueue_call)(void *argument, const NxmemAllocation *a
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error);
 
+/* For `stale` above. Of the bars there, those go that stand only because the plugin contradicted itself: it failed a release and
+ * had given the address away already. Whether there were any. */
+bool nxm_allocator_unbar(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes);
+
 /* Releases the block at `address` now, from one of the states in mask `from`. `id` 0: whichever lives there.
  * 0 with *ret_release (COMPLETE or QUARANTINED); NXM_ENOENT, NXM_EBUSY: the plugin was not called;
  * NXM_ECALL: FAILED, the block is LIVE again. */
@@ -101,14 +114,24 @@ int nxm_allocator_release_shaped(struct nxm_allocator *allocator, uint64_t addre
 /* Queues the release (15.1), counted before the plugin is entered. 0: QUEUED, or already COMPLETE /
  * QUARANTINED when the completion came inside the call, or QUARANTINED when the plugin's failure leaves in doubt
  * whether something happened (as for a release). NXM_EUNSUPPORTED: no such capability and no `call`, untouched.
- * NXM_ENOENT, NXM_EBUSY: untouched. NXM_ENOMEM (our own): in the state it had. Other failures: the
- * block is LIVE again, unless its completion had already arrived, which wins. */
+ * NXM_ENOENT, NXM_EBUSY: untouched. NXM_ENOMEM (our own), NXM_ERETIRED: in the state it had, the plugin was not entered.
+ * Other failures: the block is LIVE again, unless its completion had already arrived, which wins. */
 int nxm_allocator_enqueue(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
                           nxm_enqueue_call call, void *argument, struct nxm_release *ret_release,
                           struct nxm_error *ret_error);
 
-/* Lets the plugin retire queued releases; returns how many it says it did. Slot absent: 0. */
-uint64_t nxm_allocator_drain(struct nxm_allocator *allocator, uint64_t budget);
+/* The same of a block of this allocator that the caller has claimed itself: *block is its record as it was before. */
+int nxm_allocator_enqueue_claimed(struct nxm_allocator *allocator, const struct nxm_block *block, nxm_enqueue_call call,
+                                  void *argument, struct nxm_release *ret_release, struct nxm_error *ret_error);
+
+/* The same with the shape the caller believes in; a wrong one refuses with NXM_EINVAL, untouched (15.1). */
+int nxm_allocator_enqueue_shaped(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes, uint64_t align,
+                                 struct nxm_release *ret_release, struct nxm_error *ret_error);
+
+/* Lets the plugin retire queued releases; *ret_retired is how many it says it did, on failure (NXM_ECALL) too. Slot absent: 0. */
+int nxm_allocator_drain_some(struct nxm_allocator *allocator, uint64_t budget, uint64_t *ret_retired,
+                             struct nxm_error *ret_error);
+uint64_t nxm_allocator_drain(struct nxm_allocator *allocator, uint64_t budget); /* the same, by its count alone */
 uint64_t nxm_allocator_pending(struct nxm_allocator *allocator);
 
 void nxm_allocator_totals(struct nxm_allocator *allocator, struct nxm_allocator_totals *ret_totals);

@@ -1,4 +1,5 @@
-/* The record behind struct nxm_allocator, for core/opening.c, allocator.c, accounts.c and deferred.c only.
+/* The record behind struct nxm_allocator, for core/opening.c, allocator.c, accounts.[ch], deferred.c,
+ * backing.c and shared.c only.
  *
  * One heap object holds the allocator and its callback context, because blocks and plugins keep pointers to
  * both for equally long: until the last reference is gone, the plugin's `release` has returned and no queued
@@ -17,11 +18,14 @@
 #include "nxmem_memory_abi.h"
 #include "quarantine.h"
 #include "queued.h"
+#include "spread.h"
+#include "views.h"
 
 struct nxm_allocator {
     atomic_uint references;
     struct nxm_allocator_options options;
     struct nxm_module *module;   /* two references: ours and the callback context's */
+    struct nxm_spread *tallies;  /* the module's */
     struct nxm_factory *factory; /* one reference */
     struct nxm_tenant tenant;
 
@@ -30,19 +34,22 @@ struct nxm_allocator {
     NxmemAllocatorVtable vtable;
     NxmemVirtualBackingVtable virtual_backing; /* struct_size 0: absent */
     NxmemSharedMappingVtable shared_mapping;   /* struct_size 0: absent */
+    uint64_t capabilities;                     /* its flags, as far as they were negotiated */
     bool structured;                           /* 10.3: the structured slot may be entered */
     NxmemDeviceId device;                      /* the factory's, known before the vtable is */
     char name[NXM_NAME_CAPACITY];
 
-    atomic_uint_fast64_t owned_bytes, mapped_bytes; /* of blocks in the table */
+    struct nxm_spread sums; /* enum nxm_tenant_sum */
     atomic_uint_fast64_t quarantined_blocks, quarantined_bytes;
     atomic_uint_fast64_t reclaim_calls, reclaim_failures;
     struct nxm_quarantine quarantine;
+    struct nxm_views views;
+    atomic_bool going; /* torn down: what is live is being given back, and nothing can be live again */
 
     /* The callback context. */
     NxmemHostCallbacks callbacks;
     struct nxm_queued queued;
-    atomic_uint_fast64_t outstanding; /* queued releases, and a bit for "torn down" */
+    atomic_uint_fast64_t outstanding; /* queued releases that stayed, and a bit for "torn down" */
 };
 
 #endif

@@ -1,46 +1,31 @@
-/* The engine: shards chosen by a hash of the address, each a chained hash under its own lock. Records live
- * in chunks that double in size and never move, so a walk by record number needs no lock between two
- * steps and survives any growth of the buckets. */
+/* The table: about a thousand shards, chosen by a hash of the address's granule, each with its records, its lock and its sums
+ * (shard.h); the bits that say where blocks start, for addresses inside of blocks (starts.h); and the peaks (peak.h). */
 #include "blocks.h"
 
 #include <stdatomic.h>
 
-#include "lock.h"
+#include "arena.h"
 #include "mem.h"
+#include "peak.h"
 #include "result.h"
+#include "shard.h"
+#include "starts.h"
+#include "supply.h"
 
-#define SHARD_BITS 6
+#define SHARD_BITS 10
 #define SHARD_COUNT (1u << SHARD_BITS)
-#define FIRST_CHUNK_BITS 6
-#define CHUNK_MAX 25 /* record numbers stay below 2^31 */
-#define FIRST_BUCKETS 1024u
 #define EACH_BATCH 32u
 
-struct record {
-    struct nxm_block block; /* state 0: the record is free */
-    uint32_t next;          /* number + 1 of the next in its bucket or in the free list; 0 ends */
-};
-
-struct shard {
-    struct nxm_lock lock;
-    uint32_t *buckets; /* number + 1 of the first record */
-    uint32_t bucket_count;
-    uint32_t used;      /* records in buckets */
-    uint32_t fresh;     /* number of the first record never used */
-    uint32_t free_head; /* number + 1 of a record used before */
-    struct record *chunks[CHUNK_MAX];
-} __attribute__((aligned(64)));
-
-struct totals {
-    atomic_uint_fast64_t live_blocks, live_bytes, peak_bytes, ever_blocks, ever_bytes;
-} __attribute__((aligned(64)));
-
 struct nxm_blocks {
-    struct shard shards[SHARD_COUNT];
-    struct totals totals[NXM_CLASS_COUNT];
-    /* Every address ever recorded lies within; they only widen. Spares a foreign address the scan. */
-    atomic_uint_fast64_t lowest, highest;
+    struct nxm_supply supply;
+    struct nxm_starts starts;
+    atomic_bool far; /* some block starts where starts.h keeps no bits */
+    struct nxm_peak peak;
+    struct nxm_shard shards[SHARD_COUNT];
 };
+
+_Static_assert(sizeof(struct nxm_block) % sizeof(uint64_t) == 0, "records are read by words");
+_Static_assert(NXM_CLASS_COUNT <= NXM_PEAK_CLASSES, "each class has its peak");
 
 static const struct {
     const char *words;
@@ -51,211 +36,43 @@ static const struct {
 #undef CLASS
 };
 
-static uint64_t hash(uint64_t address)
+static struct nxm_shard *shard_of(struct nxm_blocks *table, uint64_t hash)
 {
-    uint64_t h = address * UINT64_C(0x9E3779B97F4A7C15);
-
-    return h ^ (h >> 32);
+    return &table->shards[hash >> (64 - SHARD_BITS)];
 }
-
-static struct shard *shard_of(struct nxm_blocks *table, uint64_t address)
-{
-    return &table->shards[hash(address) >> (64 - SHARD_BITS)];
-}
-
-/* --- records -------------------------------------------------------------------------------------- */
-
-static unsigned chunk_of(uint32_t number)
-{
-    return 31u - (unsigned)__builtin_clz((number >> FIRST_CHUNK_BITS) + 1);
-}
-
-static size_t chunk_records(unsigned chunk)
-{
-    return (size_t)1 << (FIRST_CHUNK_BITS + chunk);
-}
-
-static struct record *record_at(const struct shard *shard, uint32_t number)
-{
-    unsigned chunk = chunk_of(number);
-
-    return &shard->chunks[chunk][number - (((UINT32_C(1) << chunk) - 1) << FIRST_CHUNK_BITS)];
-}
-
-static int record_new(struct shard *shard, uint32_t *ret_number)
-{
-    unsigned chunk;
-
-    if (shard->free_head != 0) {
-        *ret_number = shard->free_head - 1;
-        shard->free_head = record_at(shard, *ret_number)->next;
-        return NXM_OK;
-    }
-    chunk = chunk_of(shard->fresh);
-    if (chunk >= CHUNK_MAX)
-        return NXM_ENOMEM;
-    if (shard->chunks[chunk] == NULL) {
-        shard->chunks[chunk] = nxm_mem_map(chunk_records(chunk) * sizeof(struct record));
-        if (shard->chunks[chunk] == NULL)
-            return NXM_ENOMEM;
-    }
-    *ret_number = shard->fresh++;
-    return NXM_OK;
-}
-
-static void record_free(struct shard *shard, uint32_t number)
-{
-    struct record *record = record_at(shard, number);
-
-    record->block.state = 0;
-    record->next = shard->free_head;
-    shard->free_head = number + 1;
-}
-
-/* --- buckets -------------------------------------------------------------------------------------- */
-
-static uint32_t *bucket_of(const struct shard *shard, uint64_t address)
-{
-    return &shard->buckets[hash(address) & (shard->bucket_count - 1)];
-}
-
-/* The link that names the record of this address, NULL when there is none. */
-static uint32_t *link_of(const struct shard *shard, uint64_t address)
-{
-    uint32_t *link;
-
-    if (shard->buckets == NULL)
-        return NULL;
-    for (link = bucket_of(shard, address); *link != 0; link = &record_at(shard, *link - 1)->next) {
-        if (record_at(shard, *link - 1)->block.address == address)
-            return link;
-    }
-    return NULL;
-}
-
-static struct record *find_record(const struct shard *shard, uint64_t address)
-{
-    uint32_t *link = link_of(shard, address);
-
-    return link == NULL ? NULL : record_at(shard, *link - 1);
-}
-
-static void push(struct shard *shard, uint32_t number)
-{
-    struct record *record = record_at(shard, number);
-    uint32_t *bucket = bucket_of(shard, record->block.address);
-
-    record->next = *bucket;
-    *bucket = number + 1;
-}
-
-/* Room for one more record. Only the first buckets are a must: later ones make chains shorter, and without
- * memory the old ones go on serving. */
-static int buckets_reserve(struct shard *shard)
-{
-    uint32_t old_count = shard->bucket_count, *old = shard->buckets, *grown;
-    uint32_t count = old == NULL ? FIRST_BUCKETS : old_count * 2;
-
-    if (old != NULL && (shard->used < old_count || count == 0))
-        return NXM_OK;
-    grown = nxm_mem_map(count * sizeof *grown);
-    if (grown == NULL)
-        return old == NULL ? NXM_ENOMEM : NXM_OK;
-    shard->buckets = grown;
-    shard->bucket_count = count;
-    for (uint32_t i = 0; i < old_count; i++) {
-        for (uint32_t link = old[i], next; link != 0; link = next) {
-            next = record_at(shard, link - 1)->next;
-            push(shard, link - 1);
-        }
-    }
-    nxm_mem_unmap(old, old_count * sizeof *old);
-    return NXM_OK;
-}
-
-/* --- totals: moved under the lock of the record's shard, so a sum never runs below zero -------------- */
-
-static void raise_to(atomic_uint_fast64_t *maximum, uint64_t value)
-{
-    uint_fast64_t seen = atomic_load_explicit(maximum, memory_order_relaxed);
-
-    while (seen < value && !atomic_compare_exchange_weak_explicit(maximum, &seen, value, memory_order_relaxed,
-                                                                  memory_order_relaxed)) {
-    }
-}
-
-static void lower_to(atomic_uint_fast64_t *minimum, uint64_t value)
-{
-    uint_fast64_t seen = atomic_load_explicit(minimum, memory_order_relaxed);
-
-    while (seen > value && !atomic_compare_exchange_weak_explicit(minimum, &seen, value, memory_order_relaxed,
-                                                                  memory_order_relaxed)) {
-    }
-}
-
-static void totals_enter(struct nxm_blocks *table, const struct nxm_block *block)
-{
-    struct totals *totals = &table->totals[block->class_];
-    uint64_t before = atomic_fetch_add_explicit(&totals->live_bytes, block->bytes, memory_order_relaxed);
-
-    raise_to(&totals->peak_bytes, before + block->bytes);
-    atomic_fetch_add_explicit(&totals->live_blocks, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&totals->ever_blocks, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&totals->ever_bytes, block->bytes, memory_order_relaxed);
-}
-
-static void totals_leave(struct nxm_blocks *table, const struct nxm_block *block)
-{
-    struct totals *totals = &table->totals[block->class_];
-
-    atomic_fetch_sub_explicit(&totals->live_bytes, block->bytes, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&totals->live_blocks, 1, memory_order_relaxed);
-}
-
-static void bounds_widen(struct nxm_blocks *table, const struct nxm_block *block)
-{
-    uint64_t last = block->bytes == 0 ? block->address : block->address + (block->bytes - 1);
-
-    lower_to(&table->lowest, block->address);
-    raise_to(&table->highest, last < block->address ? UINT64_MAX : last);
-}
-
-/* --- the table ------------------------------------------------------------------------------------ */
 
 int nxm_blocks_new(struct nxm_blocks **ret_table)
 {
-    struct nxm_blocks *table = nxm_mem_map(sizeof *table);
+    struct nxm_blocks *table = nxm_mem_map_kept(sizeof *table);
 
     if (table == NULL)
         return NXM_ENOMEM;
-    for (unsigned i = 0; i < SHARD_COUNT; i++)
-        nxm_lock_init(&table->shards[i].lock, NXM_RANK_BLOCKS);
-    atomic_init(&table->lowest, UINT64_MAX);
+    if (nxm_starts_init(&table->starts) != NXM_OK) {
+        nxm_mem_unmap(table, sizeof *table);
+        return NXM_ENOMEM;
+    }
     *ret_table = table;
     return NXM_OK;
+}
+
+void nxm_blocks_adopt(struct nxm_blocks *table, const struct nxm_arena *arena)
+{
+    for (unsigned i = 0; i < SHARD_COUNT; i++)
+        nxm_shard_adopt(&table->shards[i], arena);
+    table->supply = (struct nxm_supply){ 0 };
+    table->starts = (struct nxm_starts){ 0 };
 }
 
 void nxm_blocks_free(struct nxm_blocks *table)
 {
     if (table == NULL)
         return;
-    for (unsigned i = 0; i < SHARD_COUNT; i++) {
-        struct shard *shard = &table->shards[i];
-
-        for (unsigned chunk = 0; chunk < CHUNK_MAX; chunk++)
-            nxm_mem_unmap(shard->chunks[chunk], chunk_records(chunk) * sizeof(struct record));
-        nxm_mem_unmap(shard->buckets, shard->bucket_count * sizeof *shard->buckets);
-        nxm_lock_clear(&shard->lock);
-    }
+    nxm_starts_clear_all(&table->starts);
+    nxm_supply_clear(&table->supply);
     nxm_mem_unmap(table, sizeof *table);
 }
 
-uint64_t nxm_block_next_id(void)
-{
-    static atomic_uint_fast64_t last;
-
-    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-}
+/* --- one block: under the lock of its shard, the sums and the peak too, so that no sum runs below zero ---------------- */
 
 static bool acceptable(const struct nxm_block *block)
 {
@@ -263,172 +80,349 @@ static bool acceptable(const struct nxm_block *block)
            (block->state == NXM_BLOCK_LIVE || block->state == NXM_BLOCK_WAITING || block->state == NXM_BLOCK_RELEASING);
 }
 
-static int insert_new(struct shard *shard, const struct nxm_block *block)
+static void sums_enter(struct nxm_shard *shard, const struct nxm_block *block)
 {
-    uint32_t number;
+    struct nxm_sums *sums = &shard->sums[block->class_];
 
-    if (buckets_reserve(shard) != NXM_OK || record_new(shard, &number) != NXM_OK)
-        return NXM_ENOMEM;
-    record_at(shard, number)->block = *block;
-    push(shard, number);
-    shard->used++;
+    sums->in_blocks++;
+    sums->in_bytes += block->bytes;
+}
+
+static void sums_leave(struct nxm_shard *shard, const struct nxm_block *block)
+{
+    struct nxm_sums *sums = &shard->sums[block->class_];
+
+    sums->out_blocks++;
+    sums->out_bytes += block->bytes;
+}
+
+static uint64_t last_byte(const struct nxm_block *block)
+{
+    uint64_t last = block->address + (block->bytes - 1);
+
+    return last < block->address ? UINT64_MAX : last;
+}
+
+static inline bool start_is_noted(struct nxm_blocks *table, const struct nxm_block *block)
+{
+    return nxm_starts_has(nxm_starts_word(&table->starts, block->address), block->address, last_byte(block));
+}
+
+/* That a block starts there. An empty one contains nothing that would be looked for. */
+static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block)
+{
+    if (block->bytes == 0 || start_is_noted(table, block))
+        return NXM_OK;
+    if (block->address >> NXM_STARTS_BITS == 0)
+        return nxm_starts_mark(&table->starts, block->address, last_byte(block));
+    atomic_store(&table->far, true);
     return NXM_OK;
 }
 
-static int insert_locked(struct nxm_blocks *table, struct shard *shard, const struct nxm_block *block)
-{
-    struct record *there = find_record(shard, block->address);
+/* Each operation is written twice: in one piece for when all is quiet, which calls nobody; and for everything else, that begins
+ * again from the start, the lock being held already or not. */
+struct place {
+    struct nxm_shard *shard;
+    uint64_t hash;
+    uint64_t chains, *head; /* see fetch_chain */
+};
 
-    if (there != NULL && there->block.state != NXM_BLOCK_RELEASING)
+static inline struct place place_of(struct nxm_blocks *table, uint64_t address)
+{
+    struct place place = { .hash = nxm_shard_hash(address) };
+
+    place.shard = shard_of(table, place.hash);
+    __asm__("" : "+r"(place.shard)); /* a pointer, not a number to be worked out anew at each use */
+    return place;
+}
+
+/* The head of the chain, as far as it can be known without the lock, comes while that is taken. */
+static inline void fetch_chain(struct place *place)
+{
+    place->chains = __atomic_load_n(&place->shard->chains, __ATOMIC_RELAXED);
+    place->head = nxm_chains_head(place->chains, place->hash);
+    __asm__("" : "+r"(place->head));
+    __builtin_prefetch(place->head, 1);
+}
+
+/* Are those, under the lock, the shard's chains, and the only ones? */
+static inline bool was_right(struct place place)
+{
+    return place.shard->chains == place.chains && place.shard->old == 0;
+}
+
+static inline bool enter_quietly(struct place place)
+{
+    return nxm_spin_try(&place.shard->lock, NXM_RANK_BLOCKS);
+}
+
+static void enter(struct nxm_blocks *table, struct place place, bool inside)
+{
+    if (!inside)
+        nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
+    if (place.shard->old != 0)
+        nxm_shard_move_some(place.shard, &table->supply);
+}
+
+static int insert_inside(struct nxm_blocks *table, struct place place, const struct nxm_block *block)
+{
+    struct nxm_record *record = nxm_shard_record(place.shard, place.hash, block->address);
+
+    if (record != NULL && record->block.state != NXM_BLOCK_RELEASING)
         return NXM_EEXIST;
-    if (there != NULL) {
-        totals_leave(table, &there->block);
-        there->block = *block;
-    } else if (insert_new(shard, block) != NXM_OK) {
+    if (mark_start(table, block) != NXM_OK)
         return NXM_ENOMEM;
+    if (record != NULL) {
+        sums_leave(place.shard, &record->block);
+        nxm_peak_give(&table->peak, record->block.class_, record->block.bytes);
+        nxm_shard_write(record, block);
+    } else {
+        record = nxm_shard_take(place.shard, &table->supply);
+        if (record == NULL)
+            return NXM_ENOMEM;
+        nxm_shard_write(record, block);
+        nxm_link_push(nxm_shard_head(place.shard, place.hash), record, place.hash);
     }
-    bounds_widen(table, block);
-    totals_enter(table, block);
+    nxm_peak_take(&table->peak, block->class_, block->bytes);
+    sums_enter(place.shard, block);
     return NXM_OK;
+}
+
+static __attribute__((noinline)) int insert_slowly(struct nxm_blocks *table, const struct nxm_block *block, bool inside)
+{
+    struct place place = place_of(table, block->address);
+    int result;
+
+    enter(table, place, inside);
+    result = insert_inside(table, place, block);
+    nxm_shard_release(place.shard);
+    return result;
+}
+
+/* What went last comes back: its start is still noted, which spares a look at one more cold line. */
+static inline bool comes_back(struct place place, const struct nxm_record *last, const struct nxm_block *block)
+{
+    return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == block->address && last->block.bytes >= block->bytes;
+}
+
+/* Room for it (and so there are chains), its start known, nothing there by the marks, and the peak is not at stake. */
+static inline bool insert_is_easy(struct nxm_blocks *table, struct place place, const struct nxm_record *room, const struct nxm_block *block)
+{
+    return was_right(place) && room != NULL && (comes_back(place, room, block) || start_is_noted(table, block)) &&
+           (*place.head & nxm_link_mark(place.hash)) == 0 &&
+           nxm_peak_try_take(&table->peak, block->class_, block->bytes);
 }
 
 int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
 {
-    struct shard *shard = shard_of(table, block->address);
-    int result;
+    struct place place = place_of(table, block->address);
+    struct nxm_record *record;
 
+    fetch_chain(&place);
     if (!acceptable(block))
         return NXM_EINVAL;
-    nxm_lock_acquire(&shard->lock);
-    result = insert_locked(table, shard, block);
-    nxm_lock_release(&shard->lock);
+    if (!enter_quietly(place))
+        return insert_slowly(table, block, false);
+    record = nxm_shard_first_free(place.shard);
+    if (!insert_is_easy(table, place, record, block))
+        return insert_slowly(table, block, true);
+    place.shard->free = record->next;
+    nxm_shard_write(record, block);
+    nxm_link_push(place.head, record, place.hash);
+    sums_enter(place.shard, block);
+    nxm_shard_release(place.shard);
+    return NXM_OK;
+}
+
+static inline int claim_inside(struct nxm_record *record, uint64_t id, unsigned from, enum nxm_block_state to, struct nxm_block *ret_block)
+{
+    if (record == NULL || (id != 0 && record->block.id != id))
+        return NXM_ENOENT;
+    if (ret_block != NULL)
+        *ret_block = record->block;
+    if ((record->block.state & from) == 0)
+        return NXM_EBUSY;
+    __atomic_store_n(&record->block.state, (uint8_t)to, __ATOMIC_RELEASE);
+    return NXM_OK;
+}
+
+static __attribute__((noinline)) int claim_slowly(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
+                                                  enum nxm_block_state to, struct nxm_block *ret_block)
+{
+    struct place place = place_of(table, address);
+    int result;
+
+    enter(table, place, false);
+    result = claim_inside(nxm_shard_record(place.shard, place.hash, address), id, from, to, ret_block);
+    nxm_shard_release(place.shard);
     return result;
+}
+
+/* No look at the marks: it is there, nearly always. */
+static inline struct nxm_record *in_chain(uint64_t link, uint64_t address)
+{
+    struct nxm_record *record = nxm_link_record(link);
+
+    while (record != NULL && record->block.address != address)
+        record = nxm_link_record(record->next);
+    return record;
 }
 
 int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
                      enum nxm_block_state to, struct nxm_block *ret_block)
 {
-    struct shard *shard = shard_of(table, address);
-    int result = NXM_ENOENT;
-    struct record *record;
+    struct place place = place_of(table, address);
+    int result;
 
-    nxm_lock_acquire(&shard->lock);
-    record = find_record(shard, address);
-    if (record != NULL && (id == 0 || record->block.id == id)) {
-        if (ret_block != NULL)
-            *ret_block = record->block;
-        result = NXM_EBUSY;
-        if ((record->block.state & from) != 0) {
-            record->block.state = (uint8_t)to;
-            result = NXM_OK;
-        }
+    fetch_chain(&place);
+    if (!enter_quietly(place))
+        return claim_slowly(table, address, id, from, to, ret_block);
+    if (!was_right(place) || place.chains == 0) {
+        nxm_shard_release(place.shard);
+        return claim_slowly(table, address, id, from, to, ret_block);
     }
-    nxm_lock_release(&shard->lock);
+    result = claim_inside(in_chain(*place.head, address), id, from, to, ret_block);
+    nxm_shard_release(place.shard);
     return result;
 }
 
 int nxm_blocks_count(struct nxm_blocks *table, uint64_t address, int delta, struct nxm_block *ret_block)
 {
-    struct shard *shard = shard_of(table, address);
+    struct place place = place_of(table, address);
     int result = NXM_ENOENT;
 
-    nxm_lock_acquire(&shard->lock);
-    struct record *record = find_record(shard, address);
+    enter(table, place, false);
+    struct nxm_record *record = nxm_shard_record(place.shard, place.hash, address);
     if (record != NULL && record->block.state == NXM_BLOCK_LIVE) {
-        record->block.tag += (uint64_t)(int64_t)delta;
-        if (record->block.tag == 0)
-            record->block.state = NXM_BLOCK_RELEASING;
         *ret_block = record->block;
+        ret_block->tag += (uint64_t)(int64_t)delta;
+        if (ret_block->tag == 0)
+            ret_block->state = NXM_BLOCK_RELEASING;
+        nxm_shard_write(record, ret_block);
         result = NXM_OK;
     }
-    nxm_lock_release(&shard->lock);
+    nxm_shard_release(place.shard);
+    return result;
+}
+
+static __attribute__((noinline)) int remove_slowly(struct nxm_blocks *table, uint64_t address, uint64_t id, bool inside)
+{
+    struct place place = place_of(table, address);
+    int result = NXM_ENOENT;
+    uint64_t *link;
+
+    enter(table, place, inside);
+    link = nxm_shard_link(place.shard, place.hash, address);
+    if (link != NULL && nxm_link_record(*link)->block.id == id) {
+        const struct nxm_block *block = &nxm_link_record(*link)->block;
+
+        sums_leave(place.shard, block);
+        nxm_peak_give(&table->peak, block->class_, block->bytes);
+        nxm_shard_drop(place.shard, place.hash, link);
+        result = NXM_OK;
+    }
+    nxm_shard_release(place.shard);
     return result;
 }
 
 int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
 {
-    struct shard *shard = shard_of(table, address);
-    int result = NXM_ENOENT;
-    uint32_t *link;
+    struct place place = place_of(table, address);
+    struct nxm_record *record;
+    uint64_t *head;
 
-    nxm_lock_acquire(&shard->lock);
-    link = link_of(shard, address);
-    if (link != NULL && record_at(shard, *link - 1)->block.id == id) {
-        uint32_t number = *link - 1;
-
-        totals_leave(table, &record_at(shard, number)->block);
-        *link = record_at(shard, number)->next;
-        record_free(shard, number);
-        shard->used--;
-        result = NXM_OK;
-    }
-    nxm_lock_release(&shard->lock);
-    return result;
+    if (!enter_quietly(place))
+        return remove_slowly(table, address, id, false);
+    if (place.shard->old != 0 || place.shard->chains == 0)
+        return remove_slowly(table, address, id, true);
+    head = nxm_chains_head(place.shard->chains, place.hash);
+    record = nxm_link_record(*head);
+    if (record == NULL || record->block.address != address || record->block.id != id ||
+        !nxm_peak_try_give(&table->peak, record->block.class_, record->block.bytes))
+        return remove_slowly(table, address, id, true);
+    sums_leave(place.shard, &record->block);
+    nxm_link_set(head, record->next);
+    nxm_shard_free(place.shard, record);
+    nxm_shard_release(place.shard);
+    return NXM_OK;
 }
 
 /* --- looking ---------------------------------------------------------------------------------------- */
 
 int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block)
 {
-    struct shard *shard = shard_of(table, address);
-    struct record *record;
+    uint64_t hash = nxm_shard_hash(address);
 
-    nxm_lock_acquire(&shard->lock);
-    record = find_record(shard, address);
-    if (record != NULL)
-        *ret_block = record->block;
-    nxm_lock_release(&shard->lock);
-    return record == NULL ? NXM_ENOENT : NXM_OK;
+    return nxm_shard_find(shard_of(table, hash), hash, address, ret_block) ? NXM_OK : NXM_ENOENT;
 }
 
-/* Makes *best the record of this shard that contains the address and starts behind *best. */
-static bool scan_shard(struct shard *shard, uint64_t address, bool found, struct nxm_block *best)
+/* Every record, for addresses that starts.h knows nothing of. */
+static bool scan(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_best)
 {
-    nxm_lock_acquire(&shard->lock);
-    for (uint32_t number = 0; number < shard->fresh; number++) {
-        const struct nxm_block *block = &record_at(shard, number)->block;
+    struct nxm_block batch[EACH_BATCH];
+    bool found = false;
 
-        if (block->state != 0 && block->address <= address && address - block->address < block->bytes &&
-            (!found || block->address > best->address)) {
-            *best = *block;
-            found = true;
+    for (unsigned i = 0; i < SHARD_COUNT; i++) {
+        struct nxm_shard_walk walk = { 0 };
+        unsigned count;
+
+        while ((count = nxm_shard_next(&table->shards[i], &walk, batch, EACH_BATCH)) > 0) {
+            for (unsigned j = 0; j < count; j++) {
+                if (batch[j].address > address || address - batch[j].address >= batch[j].bytes ||
+                    (found && batch[j].address < ret_best->address))
+                    continue;
+                *ret_best = batch[j];
+                found = true;
+            }
         }
     }
-    nxm_lock_release(&shard->lock);
     return found;
+}
+
+/* The granule seemed to hold no block: if it is so, nobody need look there again. */
+static void forget_start(struct nxm_blocks *table, uint64_t hash, uint64_t granule)
+{
+    struct nxm_shard *shard = shard_of(table, hash);
+
+    nxm_shard_acquire(shard, &table->supply);
+    if (!nxm_shard_has_granule(shard, hash, granule)) {
+        shard->free &= ~NXM_FREE_MARKED;
+        nxm_starts_clear(&table->starts, granule);
+    }
+    nxm_shard_release(shard);
+}
+
+/* Backwards from where blocks start: the first one that contains the address starts last. */
+static bool look_back(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block)
+{
+    uint64_t granule = (address >> NXM_STARTS_BITS == 0 ? address : (UINT64_C(1) << NXM_STARTS_BITS) - 1) >> NXM_GRANULE_BITS;
+
+    while (nxm_starts_before(&table->starts, address, &granule)) {
+        uint64_t hash = nxm_shard_hash(granule << NXM_GRANULE_BITS);
+        bool any;
+
+        if (nxm_shard_around(shard_of(table, hash), hash, granule, address, ret_block, &any))
+            return true;
+        if (!any)
+            forget_start(table, hash, granule);
+        if (granule-- == 0)
+            break;
+    }
+    return false;
 }
 
 int nxm_blocks_containing(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block)
 {
     struct nxm_block best;
-    bool found = false;
 
-    if (address < atomic_load_explicit(&table->lowest, memory_order_relaxed) ||
-        address > atomic_load_explicit(&table->highest, memory_order_relaxed))
-        return NXM_ENOENT;
     if (nxm_blocks_find(table, address, ret_block) == NXM_OK)
         return NXM_OK;
-    for (unsigned i = 0; i < SHARD_COUNT; i++)
-        found = scan_shard(&table->shards[i], address, found, &best);
-    if (!found)
+    bool scanned = table->starts.leaves == NULL || (address >> NXM_STARTS_BITS != 0 && atomic_load(&table->far));
+
+    if (scanned ? !scan(table, address, &best) : !look_back(table, address, &best))
         return NXM_ENOENT;
     *ret_block = best;
     return NXM_OK;
-}
-
-/* Copies records from number `from` on; returns the number behind the last one looked at. */
-static uint32_t copy_batch(struct shard *shard, uint32_t from, struct nxm_block *ret_batch, unsigned *ret_count)
-{
-    unsigned count = 0;
-
-    nxm_lock_acquire(&shard->lock);
-    for (; from < shard->fresh && count < EACH_BATCH; from++) {
-        if (record_at(shard, from)->block.state != 0)
-            ret_batch[count++] = record_at(shard, from)->block;
-    }
-    nxm_lock_release(&shard->lock);
-    *ret_count = count;
-    return from;
 }
 
 void nxm_blocks_each(struct nxm_blocks *table, bool (*visit)(void *argument, const struct nxm_block *block),
@@ -437,30 +431,37 @@ void nxm_blocks_each(struct nxm_blocks *table, bool (*visit)(void *argument, con
     struct nxm_block batch[EACH_BATCH];
 
     for (unsigned i = 0; i < SHARD_COUNT; i++) {
-        uint32_t next = 0;
+        struct nxm_shard_walk walk = { 0 };
         unsigned count;
 
-        do {
-            next = copy_batch(&table->shards[i], next, batch, &count);
+        while ((count = nxm_shard_next(&table->shards[i], &walk, batch, EACH_BATCH)) > 0) {
             for (unsigned j = 0; j < count; j++) {
                 if (!visit(argument, &batch[j]))
                     return;
             }
-        } while (count == EACH_BATCH);
+        }
     }
 }
 
 void nxm_blocks_totals(struct nxm_blocks *table, enum nxm_class class_, struct nxm_class_totals *ret_totals)
 {
-    struct totals *totals = &table->totals[class_];
+    struct nxm_class_totals totals = { 0 };
 
-    *ret_totals = (struct nxm_class_totals){
-        .live_blocks = atomic_load_explicit(&totals->live_blocks, memory_order_relaxed),
-        .live_bytes = atomic_load_explicit(&totals->live_bytes, memory_order_relaxed),
-        .peak_bytes = atomic_load_explicit(&totals->peak_bytes, memory_order_relaxed),
-        .ever_blocks = atomic_load_explicit(&totals->ever_blocks, memory_order_relaxed),
-        .ever_bytes = atomic_load_explicit(&totals->ever_bytes, memory_order_relaxed),
-    };
+    for (unsigned i = 0; i < SHARD_COUNT; i++) {
+        struct nxm_sums sums;
+
+        if (!nxm_shard_was_used(&table->shards[i]))
+            continue;
+        nxm_shard_acquire(&table->shards[i], &table->supply);
+        sums = table->shards[i].sums[class_];
+        nxm_shard_release(&table->shards[i]);
+        totals.live_blocks += sums.in_blocks - sums.out_blocks;
+        totals.live_bytes += sums.in_bytes - sums.out_bytes;
+        totals.ever_blocks += sums.in_blocks;
+        totals.ever_bytes += sums.in_bytes;
+    }
+    totals.peak_bytes = nxm_peak_most(&table->peak, class_);
+    *ret_totals = totals;
 }
 
 const char *nxm_class_words(enum nxm_class class_)

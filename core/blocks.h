@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ids.h"
+
 struct nxm_allocator;
 
 enum nxm_class {
@@ -35,7 +37,7 @@ struct nxm_block {
     uint64_t address;
     uint64_t bytes;                  /* as requested */
     uint64_t align;                  /* as requested of the plugin; 0 where it has no meaning */
-    uint64_t id;                     /* unique in the process, from nxm_block_next_id; never 0 */
+    uint64_t id;                     /* unique in the process (ids.h); never 0 */
     struct nxm_allocator *allocator; /* borrowed; NULL: not a plugin's block */
     uint64_t context;                /* opaque to core: what the block dies with; 0 none */
     uint64_t owned, mapped;          /* as the plugin stated at allocation; set and summed by its allocator */
@@ -60,7 +62,10 @@ struct nxm_blocks;
 int nxm_blocks_new(struct nxm_blocks **ret_table);   /* NXM_ENOMEM */
 void nxm_blocks_free(struct nxm_blocks *table);      /* takes NULL; no other thread may be inside */
 
-uint64_t nxm_block_next_id(void); /* process-wide, from 1 */
+struct nxm_arena;
+/* The table is that of a process that ended, in memory of our own: whoever held a lock of it is gone, and so are records that lie
+ * outside the arena. */
+void nxm_blocks_adopt(struct nxm_blocks *table, const struct nxm_arena *arena);
 
 /* 0; NXM_EEXIST when a LIVE or WAITING record has this address; NXM_ENOMEM, and then nothing changed;
  * NXM_EINVAL: id 0, no state, or no such class. Replaces a RELEASING one. */

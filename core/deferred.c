@@ -1,6 +1,7 @@
 #include "deferred.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "accounts.h"
 #include "allocator_state.h"
@@ -24,7 +25,18 @@ void nxm_deferred_free(struct nxm_allocator *allocator)
 {
     nxm_queued_clear(&allocator->queued);
     nxm_quarantine_clear(&allocator->quarantine);
+    nxm_views_clear(&allocator->views);
     nxm_mem_free(allocator);
+}
+
+void nxm_deferred_end(struct nxm_allocator *allocator)
+{
+    struct nxm_allocator_options options = allocator->options;
+
+    nxm_deferred_free(allocator);
+    nxm_lock_assert_none();
+    if (options.ended != NULL)
+        options.ended(options.owner);
 }
 
 static uint64_t outstanding(struct nxm_allocator *allocator)
@@ -32,20 +44,26 @@ static uint64_t outstanding(struct nxm_allocator *allocator)
     return atomic_load_explicit(&allocator->outstanding, memory_order_acquire) & ~TORN_DOWN;
 }
 
+bool nxm_deferred_is_outstanding(const struct nxm_allocator *allocator)
+{
+    return atomic_load_explicit(&allocator->outstanding, memory_order_acquire) != 0;
+}
+
 bool nxm_deferred_abandon(struct nxm_allocator *allocator)
 {
     return atomic_fetch_or_explicit(&allocator->outstanding, TORN_DOWN, memory_order_acq_rel) == 0;
 }
 
-/* The last thing that happens to a queued release: from here on the record may be freed by somebody else. A record
+/* The last thing that happens to a queued release, with its pin given back: from here on the record may be freed by somebody else. A record
  * that teardown had to leak is reclaimed here, but its module reference is not given back: the plugin's
  * code that called us is still running. */
 static void outstanding_drop(struct nxm_allocator *allocator)
 {
+    nxm_pins_give(&allocator->options.pins);
     if (atomic_fetch_sub_explicit(&allocator->outstanding, 1, memory_order_acq_rel) != (TORN_DOWN | 1))
         return;
     nxm_module_unlist(allocator->module, &allocator->tenant);
-    nxm_deferred_free(allocator);
+    nxm_deferred_end(allocator);
     nxm_module_count_reclaimed_table();
 }
 
@@ -61,41 +79,97 @@ static NxmemStatus refuse_completion(uint32_t code, const char *why)
     return nxm_status_make(code, why);
 }
 
-static void complete(struct nxm_allocator *allocator, struct nxm_entry *entry, NxmemReleaseCompletion *completion)
+/* `stayed`: the release is counted as outstanding, and only that keeps the record. Else its enqueuer is still there, waits for
+ * the entry to be finished, and keeps it until then. */
+static inline void complete(struct nxm_allocator *allocator, struct nxm_entry *entry, NxmemReleaseCompletion *completion, bool stayed,
+                            uint32_t here)
 {
-    struct nxm_block block = entry->block;
-    struct nxm_release release = nxm_terminal_judge_outcome(&completion->outcome, &block);
+    bool told = __builtin_expect(allocator->options.completed != NULL, 0);
+    struct nxm_release release = nxm_terminal_judge_outcome(&completion->outcome, &entry->block);
+    struct nxm_block block;
 
     release.ticket = completion->ticket;
-    nxm_module_sub_queued(allocator->module);
-    nxm_accounts_settle(allocator, &block, &release);
+    if (told)
+        block = entry->block;
+    if (told)
+        nxm_spread_add_at(&allocator->sums, here, NXM_SUM_TELLING, 1);
+    if (told && !stayed) /* the foreign function may take its time: nobody waits for it */
+        atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
+    nxm_spread_add_at(&allocator->sums, here, NXM_SUM_QUEUED, UINT64_MAX);
+    nxm_accounts_settle(allocator, &entry->block, &release);
+    if (!told && !stayed)
+        nxm_pins_give(&allocator->options.pins);
     nxm_queued_finish(&allocator->queued, entry, &release);
+    if (!told && !stayed)
+        return; /* the record may be gone */
     nxm_lock_assert_none();
-    if (allocator->options.completed != NULL)
+    if (told) {
         allocator->options.completed(allocator->options.owner, &block, &release);
+        nxm_spread_add_at(&allocator->sums, here, NXM_SUM_TELLING, UINT64_MAX);
+    }
     outstanding_drop(allocator);
 }
 
-static NxmemStatus release_completed(void *host_ctx, const NxmemReleaseCompletion *published)
+/* All but the words of a failure, which nobody here reads. */
+#define COMPLETION_READ (uint32_t)(offsetof(NxmemReleaseCompletion, outcome) + offsetof(NxmemReleaseOutcome, failure.message))
+
+/* A whole one, as nearly all are, is copied here and now. */
+static bool read_completion(const NxmemReleaseCompletion *published, NxmemReleaseCompletion *ret_completion,
+                            NxmemStatus *ret_refusal)
 {
-    struct nxm_allocator *allocator = host_ctx;
+    if ((uintptr_t)published % _Alignof(uint64_t) == 0 && published->struct_size >= sizeof *published) {
+        memcpy(ret_completion, published, COMPLETION_READ);
+        return true;
+    }
+    *ret_refusal = nxm_prefix_copy(published, sizeof *ret_completion, ret_completion, COMPLETION_READ);
+    if (ret_refusal->code == NXMEM_STATUS_OK)
+        return true;
+    *ret_refusal = refuse_completion(ret_refusal->code, (const char *)ret_refusal->message);
+    return false;
+}
+
+/* False: *ret_refusal says why. A status is 264 bytes, so the usual answer makes none here. */
+static inline bool take_completion(struct nxm_allocator *allocator, const NxmemReleaseCompletion *published, uint32_t here,
+                                   NxmemStatus *ret_refusal)
+{
     NxmemReleaseCompletion completion;
     struct nxm_entry *entry;
-    NxmemStatus status;
+    bool stayed;
+
+    if (!read_completion(published, &completion, ret_refusal))
+        return false;
+    if (completion.mechanism_id != allocator->vtable.mechanism_id) {
+        *ret_refusal = refuse_completion(NXMEM_STATUS_WRONG_MECHANISM, "it names another mechanism");
+        return false;
+    }
+    entry = nxm_queued_take(&allocator->queued, completion.allocation_id, completion.ticket, &stayed);
+    if (entry == NULL) {
+        *ret_refusal = refuse_completion(NXMEM_STATUS_UNKNOWN_ALLOCATION,
+                                         "no queued release has this allocation id and ticket");
+        return false;
+    }
+    complete(allocator, entry, &completion, stayed, here);
+    return true;
+}
+
+/* The module outlives the record, which the completion may have freed: the gate is shut while somebody is inside. */
+static __attribute__((noinline)) NxmemStatus release_completed(void *host_ctx, const NxmemReleaseCompletion *published)
+{
+    struct nxm_allocator *allocator = host_ctx;
+    struct nxm_spread *tallies; /* the module's */
+    uint32_t here = nxm_spread_here();
+    NxmemStatus refusal;
+    bool taken;
 
     if (host_ctx == NULL || published == NULL)
         return refuse_completion(NXMEM_STATUS_INVALID_ARGUMENT, "null pointer");
-    status = nxm_prefix_copy(published, sizeof completion, &completion, sizeof completion);
-    if (status.code != NXMEM_STATUS_OK)
-        return refuse_completion(status.code, (const char *)status.message);
-    if (completion.mechanism_id != allocator->vtable.mechanism_id)
-        return refuse_completion(NXMEM_STATUS_WRONG_MECHANISM, "it names another mechanism");
-    entry = nxm_queued_take(&allocator->queued, completion.allocation_id, completion.ticket);
-    if (entry == NULL)
-        return refuse_completion(NXMEM_STATUS_UNKNOWN_ALLOCATION,
-                                 "no queued release has this allocation id and ticket");
-    complete(allocator, entry, &completion);
-    return nxm_status_ok();
+    tallies = allocator->tallies;
+    nxm_spread_add_at(tallies, here, NXM_TALLY_INSIDE, 1);
+    taken = take_completion(allocator, published, here, &refusal);
+    nxm_spread_add_at(tallies, here, NXM_TALLY_INSIDE, UINT64_MAX);
+    if (taken)
+        return nxm_status_ok();
+    return refusal;
 }
 
 /* --- callback: a request for memory ---------------------------------------------------------------------- */
@@ -127,16 +201,19 @@ static NxmemStatus serve_reclaim(struct nxm_allocator *allocator, const NxmemRec
 static NxmemStatus request_reclaim(void *host_ctx, const NxmemReclaimRequest *request, uint64_t *reclaimed)
 {
     struct nxm_allocator *allocator = host_ctx;
+    uint32_t here = nxm_spread_here();
     NxmemStatus status;
 
     if (reclaimed != NULL)
         *reclaimed = 0;
     if (host_ctx == NULL || request == NULL || reclaimed == NULL)
         return nxm_status_make(NXMEM_STATUS_INVALID_ARGUMENT, "null pointer in a request to reclaim");
+    nxm_spread_add_at(allocator->tallies, here, NXM_TALLY_INSIDE, 1);
     atomic_fetch_add_explicit(&allocator->reclaim_calls, 1, memory_order_relaxed);
     status = serve_reclaim(allocator, request, reclaimed);
     if (status.code != NXMEM_STATUS_OK)
         atomic_fetch_add_explicit(&allocator->reclaim_failures, 1, memory_order_relaxed);
+    nxm_spread_add_at(allocator->tallies, here, NXM_TALLY_INSIDE, UINT64_MAX);
     return status;
 }
 
@@ -157,7 +234,7 @@ void nxm_deferred_init(struct nxm_allocator *allocator)
 
 static bool can_enqueue(const struct nxm_allocator *allocator)
 {
-    return (allocator->vtable.capability_flags & NXMEM_CAPABILITY_DEFERRED_RELEASE) != 0 &&
+    return (allocator->capabilities & NXMEM_CAPABILITY_DEFERRED_RELEASE) != 0 &&
            allocator->vtable.enqueue_release != NULL;
 }
 
@@ -176,38 +253,61 @@ static int already_completed(struct nxm_allocator *allocator, struct nxm_entry *
     return NXM_OK;
 }
 
-static int refused_by_plugin(struct nxm_allocator *allocator, struct nxm_entry *entry, const NxmemStatus *status,
+static __attribute__((noinline)) int refused_by_plugin(struct nxm_allocator *allocator, struct nxm_entry *entry, const NxmemStatus *status,
                              struct nxm_release *ret_release, struct nxm_error *ret_error)
 {
     struct nxm_block block = entry->block;
     struct nxm_release release = nxm_terminal_judge_status(status->code, &block);
 
     nxm_queued_recycle(&allocator->queued, entry);
-    nxm_module_sub_queued(allocator->module);
+    nxm_spread_lower(&allocator->sums, NXM_SUM_QUEUED, 1);
     nxm_accounts_settle(allocator, &block, &release);
-    outstanding_drop(allocator);
+    nxm_pins_give(&allocator->options.pins);
     if (release.outcome == NXM_RELEASE_FAILED)
         return nxm_status_refusal(status, "enqueue_release", ret_error);
     *ret_release = release;
     return NXM_OK;
 }
 
-static int enqueue_claimed(struct nxm_allocator *allocator, const struct nxm_block *block, struct nxm_entry *entry,
-                           nxm_enqueue_call call, void *argument, struct nxm_release *ret_release,
-                           struct nxm_error *ret_error)
+static NxmemStatus call_enqueue(struct nxm_allocator *allocator, const NxmemAllocation *allocation, nxm_enqueue_call call,
+                                void *argument, uint64_t *ret_ticket)
+{
+    nxm_lock_assert_none();
+    if (call != NULL)
+        return call(argument, allocation, ret_ticket);
+    return allocator->vtable.enqueue_release(allocator->vtable.ctx, allocation, ret_ticket);
+}
+
+/* What may stay is outstanding before anybody can complete it as such; the caller's reference keeps the record meanwhile. */
+static inline enum nxm_settled settle(struct nxm_allocator *allocator, struct nxm_entry *entry, bool accepted, uint64_t ticket)
+{
+    enum nxm_settled settled;
+
+    if (nxm_queued_is_over(entry))
+        return NXM_SETTLED_COMPLETED;
+    if (!accepted)
+        return nxm_queued_settle(&allocator->queued, entry, accepted, ticket);
+    atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
+    settled = nxm_queued_settle(&allocator->queued, entry, accepted, ticket);
+    if (settled != NXM_SETTLED_STAYS)
+        atomic_fetch_sub_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
+    return settled;
+}
+
+static inline __attribute__((always_inline)) int ask_plugin(struct nxm_allocator *allocator, const struct nxm_block *block,
+                                                            struct nxm_entry *entry, nxm_enqueue_call call, void *argument,
+                                                            struct nxm_release *ret_release, struct nxm_error *ret_error)
 {
     NxmemAllocation allocation = nxm_terminal_allocation(&allocator->vtable, block);
     uint64_t ticket = 0;
-    NxmemStatus status;
 
     /* Counted, then findable, then asked for: the plugin may complete from inside the call. */
-    nxm_module_add_queued(allocator->module);
-    atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
+    nxm_spread_raise(&allocator->sums, NXM_SUM_QUEUED, 1);
     nxm_queued_publish(&allocator->queued, entry);
-    nxm_lock_assert_none();
-    status = call != NULL ? call(argument, &allocation, &ticket)
-                          : allocator->vtable.enqueue_release(allocator->vtable.ctx, &allocation, &ticket);
-    switch (nxm_queued_settle(&allocator->queued, entry, status.code == NXMEM_STATUS_OK, ticket)) {
+    NxmemStatus status = call_enqueue(allocator, &allocation, call, argument, &ticket);
+    if (status.code == NXMEM_STATUS_OK)
+        nxm_views_retire(&allocator->views, block->id); /* at this moment, not when the bytes are freed (14.8) */
+    switch (settle(allocator, entry, status.code == NXMEM_STATUS_OK, ticket)) {
     case NXM_SETTLED_COMPLETED:
         return already_completed(allocator, entry, ret_release, ret_error);
     case NXM_SETTLED_WITHDRAWN:
@@ -219,25 +319,60 @@ static int enqueue_claimed(struct nxm_allocator *allocator, const struct nxm_blo
     }
 }
 
+/* Nothing has been counted and nobody entered: the block goes back to the state it had. */
+static void unclaim(struct nxm_allocator *allocator, const struct nxm_block *block)
+{
+    nxm_blocks_claim(allocator->options.blocks, block->address, block->id, NXM_BLOCK_RELEASING,
+                     (enum nxm_block_state)block->state, NULL);
+}
+
+int nxm_allocator_enqueue_claimed(struct nxm_allocator *allocator, const struct nxm_block *block, nxm_enqueue_call call,
+                                  void *argument, struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    struct nxm_entry *entry = nxm_queued_reserve(&allocator->queued, block);
+
+    if (entry == NULL) {
+        unclaim(allocator, block);
+        return nxm_error_set(ret_error, NXM_ENOMEM, 0, "no memory to queue a release");
+    }
+    if (!nxm_pins_take(&allocator->options.pins)) {
+        nxm_queued_recycle(&allocator->queued, entry);
+        unclaim(allocator, block);
+        return nxm_error_set(ret_error, NXM_ERETIRED, 0,
+                             "mechanism %s: its provider context is no longer accepting work", allocator->name);
+    }
+    return ask_plugin(allocator, block, entry, call, argument, ret_release, ret_error);
+}
+
+static int no_deferred_release(const struct nxm_allocator *allocator, struct nxm_error *ret_error)
+{
+    return nxm_error_set(ret_error, NXM_EUNSUPPORTED, 0, "mechanism %s has no deferred release", allocator->name);
+}
+
 int nxm_allocator_enqueue(struct nxm_allocator *allocator, uint64_t address, uint64_t id, unsigned from,
                           nxm_enqueue_call call, void *argument, struct nxm_release *ret_release,
                           struct nxm_error *ret_error)
 {
-    struct nxm_entry *entry;
     struct nxm_block block;
     int result;
 
     if (call == NULL && !can_enqueue(allocator))
-        return nxm_error_set(ret_error, NXM_EUNSUPPORTED, 0, "mechanism %s has no deferred release", allocator->name);
+        return no_deferred_release(allocator, ret_error);
     result = nxm_accounts_claim(allocator, address, id, from, NULL, &block, ret_error);
-    if (result != NXM_OK)
-        return result;
-    entry = nxm_queued_reserve(&allocator->queued, &block);
-    if (entry != NULL)
-        return enqueue_claimed(allocator, &block, entry, call, argument, ret_release, ret_error);
-    nxm_blocks_claim(allocator->options.blocks, address, block.id, NXM_BLOCK_RELEASING,
-                     (enum nxm_block_state)block.state, NULL);
-    return nxm_error_set(ret_error, NXM_ENOMEM, 0, "no memory to queue a release");
+    return result != NXM_OK ? result : nxm_allocator_enqueue_claimed(allocator, &block, call, argument, ret_release, ret_error);
+}
+
+int nxm_allocator_enqueue_shaped(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes, uint64_t align,
+                                 struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    struct nxm_shape shape = { bytes, align };
+    struct nxm_block block;
+    int result;
+
+    if (!can_enqueue(allocator))
+        return no_deferred_release(allocator, ret_error);
+    result = nxm_accounts_claim(allocator, address, 0, NXM_BLOCK_LIVE, &shape, &block, ret_error);
+    return result != NXM_OK ? result : nxm_allocator_enqueue_claimed(allocator, &block, NULL, NULL, ret_release, ret_error);
 }
 
 /* --- drain -------------------------------------------------------------------------------------------------- */
@@ -249,12 +384,23 @@ static NxmemStatus drain_once(struct nxm_allocator *allocator, uint64_t budget, 
     return allocator->vtable.drain_releases(allocator->vtable.ctx, budget, ret_retired);
 }
 
+int nxm_allocator_drain_some(struct nxm_allocator *allocator, uint64_t budget, uint64_t *ret_retired,
+                             struct nxm_error *ret_error)
+{
+    NxmemStatus status;
+
+    *ret_retired = 0;
+    if (allocator->vtable.drain_releases == NULL)
+        return NXM_OK;
+    status = drain_once(allocator, budget, ret_retired);
+    return status.code == NXMEM_STATUS_OK ? NXM_OK : nxm_status_refusal(&status, "drain_releases", ret_error);
+}
+
 uint64_t nxm_allocator_drain(struct nxm_allocator *allocator, uint64_t budget)
 {
-    uint64_t retired = 0;
+    uint64_t retired;
 
-    if (allocator->vtable.drain_releases != NULL)
-        drain_once(allocator, budget, &retired); /* the count is valid on the error path too */
+    nxm_allocator_drain_some(allocator, budget, &retired, NULL);
     return retired;
 }
 

@@ -14,12 +14,18 @@ void nxm_deferred_init(struct nxm_allocator *allocator); /* the table, at the ne
 /* Teardown, step 1: lets the plugin retire what it will, in a bounded number of passes. */
 void nxm_deferred_drain_all(struct nxm_allocator *allocator);
 
+/* Is a queued release not over yet, be it that its completion has not returned? */
+bool nxm_deferred_is_outstanding(const struct nxm_allocator *allocator);
+
 /* Teardown, step 5, after the plugin's `release` returned. True: nothing is outstanding, the caller frees the record.
  * False: it belongs to the queued releases now, must not be touched any more, and the last completion frees
  * it. */
 bool nxm_deferred_abandon(struct nxm_allocator *allocator);
 
-/* Frees the record itself: for whoever has been told that it is the last. */
+/* Frees the record of an allocator that was open, and tells its owner: for whoever has been told that it is the last. */
+void nxm_deferred_end(struct nxm_allocator *allocator);
+
+/* Frees the record itself: of one that never opened. */
 void nxm_deferred_free(struct nxm_allocator *allocator);
 
 #endif

@@ -13,6 +13,7 @@ int nxm_error_set(struct nxm_error *ret_error, enum nxm_result code, uint32_t st
         return code;
     ret_error->code = code;
     ret_error->status = status;
+    ret_error->what = NULL;
     nxm_text_init(&text, ret_error->text, sizeof ret_error->text);
     va_start(arguments, format);
     nxm_text_vprintf(&text, format, arguments);

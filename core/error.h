@@ -2,6 +2,7 @@
 #ifndef NXM_ERROR_H
 #define NXM_ERROR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "result.h"

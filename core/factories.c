@@ -98,6 +98,9 @@ static int judge(const NxmemAllocatorFactoryVtable *source, uint32_t ceiling, st
         return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
                              "factory vtable: the name is null, longer than %d bytes or not UTF-8",
                              NXM_NAME_CAPACITY - 1);
+    if ((factory->vtable.capability_flags & ~NXMEM_CAPABILITY_KNOWN_MASK) != 0)
+        nxm_log(NXM_LOG_INFO, "mechanism %s: its factory states unknown capability bits, which are left out", factory->name);
+    factory->vtable.capability_flags &= NXMEM_CAPABILITY_KNOWN_MASK; /* for information only: no reason to refuse (8.10) */
     atomic_init(&factory->references, 1);
     return NXM_OK;
 }

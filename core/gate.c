@@ -13,7 +13,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 
 static uint64_t host_total(const struct nxm_tallies *host)
 {
-    return add(add(host->allocators, host->allocations), host->queued);
+    return add(add(host->allocators, host->allocations), add(host->queued, host->inside));
 }
 
 static uint64_t plugin_total(const NxmemUnloadReport *report)

@@ -197,8 +197,8 @@ static int measure(struct dl_phdr_info *info, size_t size, void *argument)
 
         if (segment->p_type != PT_LOAD)
             continue;
-        extent->library->low = low < extent->library->low ? low : extent->library->low;
-        extent->library->high = high > extent->library->high ? high : extent->library->high;
+        extent->library->code.low = low < extent->library->code.low ? low : extent->library->code.low;
+        extent->library->code.high = high > extent->library->code.high ? high : extent->library->code.high;
     }
     return same;
 }
@@ -208,8 +208,8 @@ static void find_extent(struct nxm_library *library)
     struct extent extent = { .library = library };
     struct link_map *map = NULL;
 
-    library->low = UINTPTR_MAX;
-    library->high = 0;
+    library->code.low = UINTPTR_MAX;
+    library->code.high = 0;
     if (dlinfo(library->handle, RTLD_DI_LINKMAP, &map) != 0 || map == NULL)
         return; /* contains nothing, then */
     extent.map = map;
@@ -277,9 +277,4 @@ void *nxm_library_symbol(const struct nxm_library *library, const char *name)
 {
     nxm_lock_assert_none();
     return dlsym(library->handle, name);
-}
-
-bool nxm_library_contains(const struct nxm_library *library, const void *code)
-{
-    return library->low <= (uintptr_t)code && (uintptr_t)code < library->high;
 }

@@ -4,14 +4,14 @@
 #ifndef NXM_LIBRARY_H
 #define NXM_LIBRARY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "code.h"
 #include "result.h"
 
 struct nxm_library {
     void *handle;
-    uintptr_t low, high; /* [low, high): the pages of its segments */
+    struct nxm_code code; /* the pages of its segments */
 };
 
 /* RTLD_LAZY | RTLD_LOCAL, the very file `path` names (no search). The file is looked at first: the loader's own
@@ -22,6 +22,5 @@ void nxm_library_close(struct nxm_library *library);
 
 /* NULL if absent. */
 void *nxm_library_symbol(const struct nxm_library *library, const char *name);
-bool nxm_library_contains(const struct nxm_library *library, const void *code); /* lock-free, async-signal-safe */
 
 #endif

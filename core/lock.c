@@ -6,26 +6,29 @@
 
 static __thread struct {
     unsigned count;
-    const struct nxm_lock *locks[HELD_MAX];
+    const void *locks[HELD_MAX];
+    enum nxm_lock_rank ranks[HELD_MAX];
 } held;
 
 /* Before the lock is waited for: a violation traps even when it would not have deadlocked this time. */
-static void check_acquire(const struct nxm_lock *lock)
+void nxm_lock_note(const void *lock, enum nxm_lock_rank rank)
 {
     for (unsigned i = 0; i < held.count; i++) {
-        if (held.locks[i]->rank >= lock->rank)
+        if (held.ranks[i] >= rank)
             __builtin_trap();
     }
     if (held.count == HELD_MAX)
         __builtin_trap();
-    held.locks[held.count++] = lock;
+    held.locks[held.count] = lock;
+    held.ranks[held.count++] = rank;
 }
 
-static void check_release(const struct nxm_lock *lock)
+void nxm_lock_unnote(const void *lock)
 {
     for (unsigned i = held.count; i-- > 0;) {
         if (held.locks[i] == lock) {
             held.locks[i] = held.locks[--held.count];
+            held.ranks[i] = held.ranks[held.count];
             return;
         }
     }
@@ -36,18 +39,6 @@ void nxm_lock_assert_none(void)
 {
     if (held.count != 0)
         __builtin_trap();
-}
-
-#else
-
-static inline void check_acquire(const struct nxm_lock *lock)
-{
-    (void)lock;
-}
-
-static inline void check_release(const struct nxm_lock *lock)
-{
-    (void)lock;
 }
 
 #endif
@@ -65,12 +56,12 @@ void nxm_lock_clear(struct nxm_lock *lock)
 
 void nxm_lock_acquire(struct nxm_lock *lock)
 {
-    check_acquire(lock);
+    nxm_lock_note(lock, lock->rank);
     pthread_mutex_lock(&lock->mutex);
 }
 
 void nxm_lock_release(struct nxm_lock *lock)
 {
-    check_release(lock);
+    nxm_lock_unnote(lock);
     pthread_mutex_unlock(&lock->mutex);
 }

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include "held.h"
+
 enum nxm_lock_rank {
     NXM_RANK_SCOPE = 20,     /* interpose: contexts and their allocators */
     NXM_RANK_LANE = 30,      /* interpose: release lanes, event pools */
@@ -16,7 +18,9 @@ enum nxm_lock_rank {
     NXM_RANK_MODULE = 50,    /* core: a module's list of allocators, process counters */
     NXM_RANK_ALLOCATOR = 60, /* core: an allocator's queued set and quarantine list */
     NXM_RANK_BLOCKS = 70,    /* core: one shard of a block table */
-    NXM_RANK_STACK = 80,     /* core: stack interning */
+    NXM_RANK_STARTS = 72,    /* core: where blocks of 4 GiB of addresses start */
+    NXM_RANK_SUPPLY = 74,    /* core: memory for block tables */
+    NXM_RANK_MISUSE = 90,    /* core: refused frees */
 };
 
 struct nxm_lock {
@@ -31,11 +35,20 @@ void nxm_lock_clear(struct nxm_lock *lock);
 void nxm_lock_acquire(struct nxm_lock *lock);
 void nxm_lock_release(struct nxm_lock *lock);
 
-/* Called right before every foreign call. Traps in NXM_LOCK_CHECKS builds when a lock is held. */
+/* For locks of another kind (spin.h): that this thread takes it, before it waits, and lets it go. */
 #ifdef NXM_LOCK_CHECKS
-void nxm_lock_assert_none(void);
+void nxm_lock_note(const void *lock, enum nxm_lock_rank rank);
+void nxm_lock_unnote(const void *lock);
 #else
-static inline void nxm_lock_assert_none(void) {}
+static inline void nxm_lock_note(const void *lock, enum nxm_lock_rank rank)
+{
+    (void)lock;
+    (void)rank;
+}
+static inline void nxm_lock_unnote(const void *lock)
+{
+    (void)lock;
+}
 #endif
 
 #endif

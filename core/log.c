@@ -10,7 +10,7 @@
 
 #define LINE_MAX_BYTES 1024
 
-static atomic_int level_shown = NXM_LOG_WARNING;
+atomic_int nxm_log_shown = NXM_LOG_WARNING;
 static atomic_int home; /* pid that spoke first; a child that inherits it stays silent */
 
 static bool at_home(void)
@@ -23,12 +23,12 @@ static bool at_home(void)
 void nxm_log_set_level(enum nxm_log_level level)
 {
     (void)at_home();
-    atomic_store_explicit(&level_shown, (int)level, memory_order_relaxed);
+    atomic_store_explicit(&nxm_log_shown, (int)level, memory_order_relaxed);
 }
 
 enum nxm_log_level nxm_log_level(void)
 {
-    return (enum nxm_log_level)atomic_load_explicit(&level_shown, memory_order_relaxed);
+    return (enum nxm_log_level)atomic_load_explicit(&nxm_log_shown, memory_order_relaxed);
 }
 
 static void show(const char *format, va_list arguments)
@@ -61,7 +61,7 @@ void nxm_log_once(int *flag, const char *format, ...)
 {
     va_list arguments;
 
-    if (__atomic_load_n(flag, __ATOMIC_RELAXED) != 0 || __atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
+    if (nxm_log_level() < NXM_LOG_WARNING || __atomic_load_n(flag, __ATOMIC_RELAXED) != 0 || __atomic_exchange_n(flag, 1, __ATOMIC_RELAXED) != 0)
         return;
     va_start(arguments, format);
     show(format, arguments);

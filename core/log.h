@@ -6,11 +6,24 @@
 #ifndef NXM_LOG_H
 #define NXM_LOG_H
 
+#include <stdatomic.h>
+
+#include "here.h"
+
 enum nxm_log_level {
-    NXM_LOG_WARNING = 0, /* something is wrong: cause and remedy in one line; always shown */
+    NXM_LOG_NOTHING = -1,    /* as a level to set: warnings are kept back too */
+    NXM_LOG_WARNING = 0, /* something is wrong: cause and remedy in one line; shown unless NOTHING is */
     NXM_LOG_INFO = 1,    /* NXMEM_VERBOSE=1 */
     NXM_LOG_DEBUG = 2,   /* NXMEM_VERBOSE=2 */
 };
+
+extern NXM_HERE atomic_int nxm_log_shown;
+
+/* Where even the call would be felt. */
+static inline int nxm_log_shows(enum nxm_log_level level)
+{
+    return (int)level <= atomic_load_explicit(&nxm_log_shown, memory_order_relaxed);
+}
 
 void nxm_log_set_level(enum nxm_log_level level);
 enum nxm_log_level nxm_log_level(void);

@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,14 +16,17 @@
 #include "status.h"
 #include "text.h"
 
+#define LEAVE_YIELDS 1000
+
 struct nxm_module {
     char *path;
     struct nxm_agreement agreement;
     NxmemQueryUnloadReadinessFn query;
     struct nxm_factories factories;
-    /* The gate reads them without a lock. Each is raised before the plugin can act on what is counted and
-     * lowered when that is over, so none runs below zero. */
-    atomic_uint_fast64_t allocators, allocations, queued;
+    /* The gate reads them without a lock. Each is raised before the plugin can act on what is counted and lowered when that
+     * is over. `allocators` is read first: once it is 0 nobody raises `allocations` or `queued` any more. */
+    atomic_uint_fast64_t allocators;
+    struct nxm_spread tallies; /* enum nxm_module_tally */
     struct nxm_lock lock; /* tenants */
     struct nxm_tenant *tenants;
     struct nxm_module *next_kept; /* under kept_lock */
@@ -123,39 +127,14 @@ void nxm_module_count_reclaimed_table(void)
 
 /* --- tallies and tenants ------------------------------------------------------------------------------- */
 
-static void raise(atomic_uint_fast64_t *tally)
+struct nxm_spread *nxm_module_tallies(struct nxm_module *module)
 {
-    atomic_fetch_add_explicit(tally, 1, memory_order_acq_rel);
-}
-
-static void lower(atomic_uint_fast64_t *tally)
-{
-    atomic_fetch_sub_explicit(tally, 1, memory_order_acq_rel);
-}
-
-void nxm_module_add_allocation(struct nxm_module *module)
-{
-    raise(&module->allocations);
-}
-
-void nxm_module_sub_allocation(struct nxm_module *module)
-{
-    lower(&module->allocations);
-}
-
-void nxm_module_add_queued(struct nxm_module *module)
-{
-    raise(&module->queued);
-}
-
-void nxm_module_sub_queued(struct nxm_module *module)
-{
-    lower(&module->queued);
+    return &module->tallies;
 }
 
 void nxm_module_discount_allocator(struct nxm_module *module)
 {
-    lower(&module->allocators);
+    atomic_fetch_sub_explicit(&module->allocators, 1, memory_order_seq_cst);
 }
 
 static bool listed(const struct nxm_module *module, uint64_t mechanism_id)
@@ -180,7 +159,7 @@ int nxm_module_admit(struct nxm_module *module, struct nxm_tenant *tenant, uint6
         if (tenant->next != NULL)
             tenant->next->link = &tenant->next;
         module->tenants = tenant;
-        raise(&module->allocators);
+        atomic_fetch_add_explicit(&module->allocators, 1, memory_order_seq_cst);
     }
     nxm_lock_release(&module->lock);
     return taken ? NXM_EEXIST : NXM_OK;
@@ -208,9 +187,12 @@ static void *find_export(const struct nxm_library *library, const char *path, co
 {
     void *symbol = nxm_library_symbol(library, name);
 
-    if (symbol == NULL)
+    if (symbol == NULL) {
         nxm_error_set(ret_error, NXM_ESYMBOL, 0,
                       "cannot load plugin %s: it does not export %s (is it an nxmem plugin?)", path, name);
+        if (ret_error != NULL)
+            ret_error->what = name;
+    }
     return symbol;
 }
 
@@ -329,14 +311,19 @@ uint32_t nxm_module_minor(const struct nxm_module *module)
     return module->agreement.minor;
 }
 
+uint64_t nxm_module_capabilities(const struct nxm_module *module)
+{
+    return module->agreement.capabilities;
+}
+
 void *nxm_module_symbol(struct nxm_module *module, const char *name)
 {
     return nxm_library_symbol(&module->library, name);
 }
 
-bool nxm_module_contains(const struct nxm_module *module, const void *code)
+struct nxm_code nxm_module_code(const struct nxm_module *module)
 {
-    return nxm_library_contains(&module->library, code);
+    return module->library.code;
 }
 
 size_t nxm_module_mechanism_count(const struct nxm_module *module)
@@ -355,19 +342,25 @@ void nxm_module_mechanism(const struct nxm_module *module, size_t index, struct 
     };
 }
 
-static bool serves(const struct nxm_factory *factory, const char *name, NxmemDeviceId device)
+/* Of that name (NULL, "": any), for that device (NULL: any). */
+static bool serves(const struct nxm_factory *factory, const char *name, const NxmemDeviceId *device)
 {
-    return factory->vtable.device.tier == device.tier && factory->vtable.device.index == device.index &&
+    return (device == NULL ||
+            (factory->vtable.device.tier == device->tier && factory->vtable.device.index == device->index)) &&
            (name == NULL || name[0] == '\0' || strcmp(factory->name, name) == 0);
 }
 
-static int no_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
+static int no_mechanism(const struct nxm_module *module, const char *name, const NxmemDeviceId *device,
                         struct nxm_error *ret_error)
 {
     bool any = name == NULL || name[0] == '\0';
-    char available[NXM_ERROR_TEXT / 2];
+    char available[NXM_ERROR_TEXT / 2], where[32] = "";
     struct nxm_text text;
 
+    if (device != NULL) {
+        nxm_text_init(&text, where, sizeof where);
+        nxm_text_printf(&text, " on %s:%u", nxm_tier_word(device->tier), device->index);
+    }
     nxm_text_init(&text, available, sizeof available);
     for (size_t i = 0; i < module->factories.count; i++) {
         const struct nxm_factory *factory = &module->factories.list[i];
@@ -375,13 +368,12 @@ static int no_mechanism(const struct nxm_module *module, const char *name, Nxmem
         nxm_text_printf(&text, "%s%s on %s:%u", i == 0 ? "" : ", ", factory->name,
                         nxm_tier_word(factory->vtable.device.tier), factory->vtable.device.index);
     }
-    return nxm_error_set(ret_error, NXM_ENOMECHANISM, 0, "the plugin has no mechanism%s%s on %s:%u; it has: %s",
-                         any ? "" : " ", any ? "" : name, nxm_tier_word(device.tier), device.index,
-                         text.length == 0 ? "none" : available);
+    return nxm_error_set(ret_error, NXM_ENOMECHANISM, 0, "the plugin has no mechanism%s%s%s; it has: %s", any ? "" : " ",
+                         any ? "" : name, where, text.length == 0 ? "none" : available);
 }
 
-int nxm_module_find_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
-                              size_t *ret_index, struct nxm_error *ret_error)
+static int find_mechanism(const struct nxm_module *module, const char *name, const NxmemDeviceId *device,
+                          size_t *ret_index, struct nxm_error *ret_error)
 {
     for (size_t i = 0; i < module->factories.count; i++) {
         if (serves(&module->factories.list[i], name, device)) {
@@ -392,21 +384,52 @@ int nxm_module_find_mechanism(const struct nxm_module *module, const char *name,
     return no_mechanism(module, name, device, ret_error);
 }
 
+int nxm_module_find_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
+                              size_t *ret_index, struct nxm_error *ret_error)
+{
+    return find_mechanism(module, name, &device, ret_index, ret_error);
+}
+
+int nxm_module_find_named(const struct nxm_module *module, const char *name, size_t *ret_index,
+                          struct nxm_error *ret_error)
+{
+    return find_mechanism(module, name, NULL, ret_index, ret_error);
+}
+
 /* --- unloading ------------------------------------------------------------------------------------------- */
+
+static uint64_t count_queued(struct nxm_module *module)
+{
+    uint64_t queued = 0;
+
+    nxm_lock_acquire(&module->lock);
+    for (const struct nxm_tenant *tenant = module->tenants; tenant != NULL; tenant = tenant->next)
+        queued += nxm_spread_count(tenant->sums, NXM_SUM_QUEUED);
+    nxm_lock_release(&module->lock);
+    return queued;
+}
 
 void nxm_module_query_gate(struct nxm_module *module, struct nxm_gate *ret_gate)
 {
-    struct nxm_tallies host = {
-        .allocators = atomic_load_explicit(&module->allocators, memory_order_acquire),
-        .allocations = atomic_load_explicit(&module->allocations, memory_order_acquire),
-        .queued = atomic_load_explicit(&module->queued, memory_order_acquire),
-    };
+    struct nxm_tallies host;
 
+    host.allocators = atomic_load_explicit(&module->allocators, memory_order_seq_cst); /* first: see there */
+    host.allocations = nxm_spread_count(&module->tallies, NXM_TALLY_ALLOCATIONS);
+    host.queued = count_queued(module);
+    host.inside = nxm_spread_sum(&module->tallies, NXM_TALLY_INSIDE); /* last: the last thing of the module that a callback touches */
     nxm_gate_ask(module->query, &host, ret_gate);
+}
+
+/* A callback that has counted down what it ended is about to leave: worth a moment, not more, for it may be our caller. */
+void nxm_module_let_callbacks_leave(const struct nxm_module *module)
+{
+    for (int i = 0; i < LEAVE_YIELDS && nxm_spread_sum(&module->tallies, NXM_TALLY_INSIDE) != 0; i++)
+        sched_yield();
 }
 
 int nxm_module_unload(struct nxm_module *module, struct nxm_gate *ret_gate)
 {
+    nxm_module_let_callbacks_leave(module);
     nxm_module_query_gate(module, ret_gate);
     if (ret_gate->reason != NXM_GATE_OPEN)
         return NXM_EBUSY;
@@ -424,6 +447,7 @@ void nxm_module_drop(struct nxm_module *module)
 
     if (module == NULL)
         return;
+    nxm_module_let_callbacks_leave(module);
     nxm_module_query_gate(module, &gate);
     if (gate.reason != NXM_GATE_OPEN)
         leak_forever(module); /* the handle's reference is never given back */

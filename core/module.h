@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "code.h"
 #include "nxmem_memory_abi.h"
 #include "result.h"
 
@@ -26,6 +27,7 @@ struct nxm_mechanism {
 /* What is alive by our own count and by the plugin's. */
 struct nxm_tallies {
     uint64_t allocators, allocations, queued;
+    uint64_t inside; /* threads that the plugin has inside a callback of ours: they go back into its code */
 };
 
 enum nxm_gate_reason {
@@ -62,8 +64,9 @@ int nxm_module_find_path(const char *value, const char *directory, char *ret_pat
 
 const char *nxm_module_path(const struct nxm_module *module);
 uint32_t nxm_module_minor(const struct nxm_module *module);
+uint64_t nxm_module_capabilities(const struct nxm_module *module); /* as negotiated */
 void *nxm_module_symbol(struct nxm_module *module, const char *name); /* NULL if absent */
-bool nxm_module_contains(const struct nxm_module *module, const void *code); /* lock-free, async-signal-safe */
+struct nxm_code nxm_module_code(const struct nxm_module *module);
 
 size_t nxm_module_mechanism_count(const struct nxm_module *module);
 void nxm_module_mechanism(const struct nxm_module *module, size_t index, struct nxm_mechanism *ret_mechanism);
@@ -72,8 +75,16 @@ void nxm_module_mechanism(const struct nxm_module *module, size_t index, struct 
 int nxm_module_find_mechanism(const struct nxm_module *module, const char *name, NxmemDeviceId device,
                               size_t *ret_index, struct nxm_error *ret_error);
 
+int nxm_module_find_named(const struct nxm_module *module, const char *name, size_t *ret_index,
+                          struct nxm_error *ret_error); /* for whichever device */
+
 /* The gate asked without consequences; handle_kept is true. */
 void nxm_module_query_gate(struct nxm_module *module, struct nxm_gate *ret_gate);
+
+/* Keeps the code mapped when the handle goes: what the embedder got from the plugin by other ways may still be entered. Shuts
+ * no gate; an unload is refused for good (NXM_GATE_REFERENCED) while it is held, and the last unref unmaps. */
+void nxm_module_ref(struct nxm_module *module);
+void nxm_module_unref(struct nxm_module *module);
 
 /* Explicit unload (18.2): 0 when unmapped. NXM_EBUSY with *ret_gate otherwise; the handle is gone only
  * when !handle_kept. */

@@ -23,12 +23,16 @@ static struct nxm_allocator *record_new(struct nxm_module *module, struct nxm_fa
     if (allocator == NULL)
         return NULL;
     atomic_init(&allocator->references, 1);
+    atomic_init(&allocator->going, false);
     allocator->options = *options;
     allocator->module = module;
+    allocator->tallies = nxm_module_tallies(module);
+    allocator->tenant.sums = &allocator->sums;
     allocator->factory = factory;
     allocator->device = factory->vtable.device;
     memcpy(allocator->name, factory->name, sizeof allocator->name);
     nxm_quarantine_init(&allocator->quarantine);
+    nxm_views_init(&allocator->views);
     nxm_deferred_init(allocator);
     return allocator;
 }
@@ -54,13 +58,27 @@ static int check_identity(struct nxm_allocator *allocator, struct nxm_error *ret
 
 static int check_required(struct nxm_allocator *allocator, struct nxm_error *ret_error)
 {
-    uint64_t missing = allocator->options.required_capabilities & ~allocator->vtable.capability_flags;
+    uint64_t missing = allocator->options.required_capabilities & ~allocator->capabilities;
 
     if (missing == 0)
         return NXM_OK;
     return nxm_error_set(ret_error, NXM_ECONTRACT, 0,
                          "mechanism %s: opened without the required capability bits 0x%llx", allocator->name,
                          (unsigned long long)missing);
+}
+
+/* What its plugin did not agree to is not used, whatever the vtable says (24.11). */
+static int limit_capabilities(struct nxm_allocator *allocator, struct nxm_error *ret_error)
+{
+    uint64_t flags = allocator->vtable.capability_flags, agreed = nxm_module_capabilities(allocator->module), unused;
+
+    (void)ret_error;
+    allocator->capabilities = flags & agreed;
+    unused = flags & NXMEM_CAPABILITY_KNOWN_MASK & ~agreed & ~NXMEM_CAPABILITY_STRUCTURED_RELEASE; /* that goes with a minor */
+    if (unused != 0)
+        nxm_log(NXM_LOG_WARNING, "mechanism %s: capability bits 0x%llx were not negotiated and are not used",
+                allocator->name, (unsigned long long)unused);
+    return NXM_OK;
 }
 
 /* 10.1, for both kinds: 1 when the capability is there, 0 when it is absent, else a refusal. */
@@ -72,7 +90,7 @@ static int presence(struct nxm_allocator *allocator, uint64_t bit, const void *p
         return broken(allocator, ret_error, "a capability bit without its vtable");
     if (!flagged && pointer != NULL)
         return broken(allocator, ret_error, "a capability vtable without its bit");
-    return flagged;
+    return (allocator->capabilities & bit) != 0;
 }
 
 static int read_virtual_backing(struct nxm_allocator *allocator, struct nxm_error *ret_error)
@@ -121,7 +139,7 @@ static int check_flags(struct nxm_allocator *allocator, struct nxm_error *ret_er
 /* 10.3: all four, or the slot is never entered. */
 static bool may_release_structured(const struct nxm_allocator *allocator)
 {
-    return (allocator->vtable.capability_flags & NXMEM_CAPABILITY_STRUCTURED_RELEASE) != 0 &&
+    return (allocator->capabilities & NXMEM_CAPABILITY_STRUCTURED_RELEASE) != 0 &&
            nxm_module_minor(allocator->module) >= 1 && allocator->vtable.abi_minor >= 1 &&
            allocator->vtable.release_allocation != NULL;
 }
@@ -130,7 +148,7 @@ static bool may_release_structured(const struct nxm_allocator *allocator)
 static int accept(struct nxm_allocator *allocator, const NxmemAllocatorVtable *published, struct nxm_error *ret_error)
 {
     static int (*const checks[])(struct nxm_allocator *, struct nxm_error *) = {
-        check_identity, check_required, read_virtual_backing, read_shared_mapping, check_flags,
+        check_identity, limit_capabilities, check_required, read_virtual_backing, read_shared_mapping, check_flags,
     };
     NxmemStatus status = nxm_prefix_read_allocator(published, nxm_module_minor(allocator->module), &allocator->vtable);
     int result = NXM_OK;

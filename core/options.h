@@ -12,6 +12,7 @@
 enum nxm_on_error { NXM_ON_ERROR_NATIVE = 0, NXM_ON_ERROR_FAIL = 1 };
 enum nxm_free_mode { NXM_FREE_SYNC = 0, NXM_FREE_DEFERRED = 1 };
 enum nxm_report_format { NXM_REPORT_TEXT = 0, NXM_REPORT_JSON = 1 };
+enum nxm_unwinder { NXM_UNWINDER_TABLES = 0, NXM_UNWINDER_FRAME_POINTERS = 1, NXM_UNWINDER_LIBC = 2 };
 
 #define NXM_OPTION_TEXT const char *
 #define NXM_OPTION_COUNT unsigned

@@ -67,14 +67,9 @@ NxmemStatus nxm_prefix_copy(const void *source, uint32_t floor, void *ret_copy, 
     return nxm_status_ok();
 }
 
-uint32_t nxm_prefix_trim(void *written, uint32_t size)
+void nxm_prefix_clear_behind(void *written, uint32_t claimed, uint32_t size)
 {
-    uint32_t claimed = load_u32(written, 0);
-
-    if (claimed == 0 || claimed > size)
-        return size;
     memset((char *)written + claimed, 0, size - claimed);
-    return claimed;
 }
 
 static uint32_t effective_minor(uint32_t claimed, uint32_t ceiling)

@@ -28,6 +28,16 @@ NxmemStatus nxm_prefix_copy(const void *source, uint32_t floor, void *ret_copy, 
 
 /* For an out-struct that the plugin filled in our own buffer of `size` bytes: zeroes what its returned
  * struct_size does not claim (0 and more than `size` claim everything), and returns the bytes claimed. */
-uint32_t nxm_prefix_trim(void *written, uint32_t size);
+void nxm_prefix_clear_behind(void *written, uint32_t claimed, uint32_t size);
+static inline uint32_t nxm_prefix_trim(void *written, uint32_t size)
+{
+    uint32_t claimed = *(const uint32_t *)written;
+
+    if (claimed == 0 || claimed > size)
+        return size;
+    if (claimed != size)
+        nxm_prefix_clear_behind(written, claimed, size);
+    return claimed;
+}
 
 #endif

@@ -39,7 +39,7 @@ static void widen(struct nxm_span *hull, const struct nxm_span *span)
     hull->last = span->last > hull->last ? span->last : hull->last;
 }
 
-void nxm_quarantine_add(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes)
+void nxm_quarantine_add(struct nxm_quarantine *quarantine, enum nxm_span_kind kind, uint64_t address, uint64_t bytes)
 {
     struct nxm_span span = span_of(address, bytes), *kept = nxm_mem_new(sizeof *kept);
 
@@ -48,6 +48,7 @@ void nxm_quarantine_add(struct nxm_quarantine *quarantine, uint64_t address, uin
         widen(&quarantine->hull, &span);
     } else {
         *kept = span;
+        kept->kind = kind;
         kept->next = quarantine->spans;
         quarantine->spans = kept;
     }
@@ -55,17 +56,38 @@ void nxm_quarantine_add(struct nxm_quarantine *quarantine, uint64_t address, uin
     nxm_lock_release(&quarantine->lock);
 }
 
-bool nxm_quarantine_overlaps(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes)
+bool nxm_quarantine_search(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes)
 {
     struct nxm_span wanted = span_of(address, bytes);
     bool found;
 
-    if (!atomic_load_explicit(&quarantine->any, memory_order_acquire))
-        return false;
     nxm_lock_acquire(&quarantine->lock);
     found = overlap(&wanted, &quarantine->hull);
     for (const struct nxm_span *span = quarantine->spans; !found && span != NULL; span = span->next)
         found = overlap(&wanted, span);
     nxm_lock_release(&quarantine->lock);
     return found;
+}
+
+bool nxm_quarantine_lift(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes)
+{
+    struct nxm_span wanted = span_of(address, bytes), *lifted = NULL;
+
+    nxm_lock_acquire(&quarantine->lock);
+    for (struct nxm_span **link = &quarantine->spans, *span; (span = *link) != NULL;) {
+        if (span->kind != NXM_SPAN_CONTRADICTED || !overlap(&wanted, span)) {
+            link = &span->next;
+            continue;
+        }
+        *link = span->next;
+        span->next = lifted;
+        lifted = span;
+    }
+    nxm_lock_release(&quarantine->lock);
+    bool any = lifted != NULL;
+    for (struct nxm_span *span = lifted, *next; span != NULL; span = next) {
+        next = span->next;
+        nxm_mem_free(span);
+    }
+    return any;
 }

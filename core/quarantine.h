@@ -10,8 +10,14 @@
 
 #include "lock.h"
 
+enum nxm_span_kind {
+    NXM_SPAN_KEPT,         /* the plugin said so, or left it in doubt */
+    NXM_SPAN_CONTRADICTED, /* it said that nothing had happened to a block, and had given its address away already */
+};
+
 struct nxm_span {
     uint64_t first, last; /* inclusive */
+    enum nxm_span_kind kind;
     struct nxm_span *next;
 };
 
@@ -26,7 +32,15 @@ void nxm_quarantine_init(struct nxm_quarantine *quarantine);
 void nxm_quarantine_clear(struct nxm_quarantine *quarantine);
 
 /* Never fails: without memory it refuses more than it must. Zero bytes still name their address. */
-void nxm_quarantine_add(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
-bool nxm_quarantine_overlaps(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
+void nxm_quarantine_add(struct nxm_quarantine *quarantine, enum nxm_span_kind kind, uint64_t address, uint64_t bytes);
+bool nxm_quarantine_search(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
+
+/* Forgets what was contradicted there. Whether anything was. */
+bool nxm_quarantine_lift(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes);
+
+static inline bool nxm_quarantine_overlaps(struct nxm_quarantine *quarantine, uint64_t address, uint64_t bytes)
+{
+    return atomic_load_explicit(&quarantine->any, memory_order_acquire) && nxm_quarantine_search(quarantine, address, bytes);
+}
 
 #endif

@@ -43,6 +43,8 @@ static void unlink_entry(struct nxm_queued_shard *shard, struct nxm_entry **link
 
 void nxm_queued_init(struct nxm_queued *queued)
 {
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++)
+        queued->seats[i] = (struct nxm_seat){ .entry = NULL };
     for (unsigned i = 0; i < NXM_QUEUED_SHARDS; i++) {
         struct nxm_queued_shard *shard = &queued->shards[i];
 
@@ -64,6 +66,8 @@ static void free_list(const struct nxm_queued_shard *shard, struct nxm_entry *en
 
 void nxm_queued_clear(struct nxm_queued *queued)
 {
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++)
+        nxm_mem_free(queued->seats[i].entry);
     for (unsigned i = 0; i < NXM_QUEUED_SHARDS; i++) {
         struct nxm_queued_shard *shard = &queued->shards[i];
 
@@ -108,27 +112,45 @@ static void grow_if_crowded(struct nxm_queued_shard *shard)
 
 /* --- the enqueuer's side -------------------------------------------------------------------------------- */
 
-struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block)
+static struct nxm_entry *pop_spare(struct nxm_queued_shard *shard, struct nxm_entry **link)
 {
-    struct nxm_queued_shard *shard = shard_of(queued, block->id);
     struct nxm_entry *entry;
 
     nxm_lock_acquire(&shard->lock);
-    entry = shard->spare;
+    if (link == NULL)
+        link = shard->spare == &shard->first ? &shard->first.next : &shard->spare;
+    entry = *link;
     if (entry != NULL)
-        shard->spare = entry->next;
+        *link = entry->next;
     nxm_lock_release(&shard->lock);
-    if (entry == NULL)
-        entry = nxm_mem_new(sizeof *entry);
-    if (entry == NULL)
-        return NULL;
-    entry->block = *block;
-    entry->phase = NXM_ENTRY_ENTERING;
-    atomic_init(&entry->finished, false);
     return entry;
 }
 
-void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry)
+/* Memory for a seat that has none yet, or for a release that found none. The shard's own first entry is the last resort: a seat would keep it. */
+static struct nxm_entry *find_entry(struct nxm_queued_shard *shard, struct nxm_seat **seat)
+{
+    struct nxm_entry *entry = pop_spare(shard, NULL);
+
+    if (entry == NULL)
+        entry = nxm_mem_new(sizeof *entry);
+    if (*seat != NULL)
+        (*seat)->entry = entry;
+    if (entry != NULL)
+        return entry;
+    if (*seat != NULL)
+        atomic_store_explicit(&(*seat)->word, 0, memory_order_release);
+    *seat = NULL;
+    return pop_spare(shard, &shard->spare);
+}
+
+struct nxm_entry *nxm_queued_reserve_anew(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block)
+{
+    struct nxm_entry *entry = find_entry(shard_of(queued, block->id), &seat);
+
+    return entry == NULL ? NULL : nxm_entry_begin(entry, seat, block);
+}
+
+void nxm_queued_publish_in_shard(struct nxm_queued *queued, struct nxm_entry *entry)
 {
     struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
 
@@ -139,7 +161,7 @@ void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry)
     nxm_lock_release(&shard->lock);
 }
 
-void nxm_queued_recycle(struct nxm_queued *queued, struct nxm_entry *entry)
+void nxm_queued_recycle_in_shard(struct nxm_queued *queued, struct nxm_entry *entry)
 {
     struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
 
@@ -157,11 +179,49 @@ static void await(const struct nxm_entry *entry)
         sched_yield();
 }
 
+/* Into its shard, where it can wait for as long as the plugin likes. In one stretch under the lock: at every moment a
+ * completion finds it in exactly one of the two places. */
+static bool move_to_shard(struct nxm_queued *queued, struct nxm_entry *entry, uint64_t ticket)
+{
+    struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
+    struct nxm_seat *seat = entry->seat;
+    bool moved;
+
+    nxm_lock_acquire(&shard->lock);
+    moved = nxm_seat_move(seat, entry->block.id, NXM_SEAT_BUSY);
+    if (moved) {
+        entry->seat = NULL;
+        entry->phase = NXM_ENTRY_QUEUED;
+        entry->ticket = ticket;
+        grow_if_crowded(shard);
+        push(shard, entry);
+        shard->count++;
+        seat->entry = NULL;
+        atomic_store_explicit(&seat->word, 0, memory_order_release);
+    }
+    nxm_lock_release(&shard->lock);
+    return moved;
+}
+
+static enum nxm_settled settle_in_seat(struct nxm_queued *queued, struct nxm_entry *entry, bool accepted, uint64_t ticket)
+{
+    if (!nxm_queued_is_over(entry)) {
+        if (accepted && move_to_shard(queued, entry, ticket))
+            return NXM_SETTLED_STAYS;
+        if (!accepted && nxm_seat_move(entry->seat, entry->block.id, NXM_SEAT_BUSY))
+            return NXM_SETTLED_WITHDRAWN;
+        await(entry);
+    }
+    return NXM_SETTLED_COMPLETED;
+}
+
 enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *entry, bool accepted, uint64_t ticket)
 {
     struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
     enum nxm_settled settled = NXM_SETTLED_COMPLETED;
 
+    if (entry->seat != NULL)
+        return settle_in_seat(queued, entry, accepted, ticket);
     nxm_lock_acquire(&shard->lock);
     if (entry->phase == NXM_ENTRY_ENTERING && accepted) {
         settled = NXM_SETTLED_STAYS;
@@ -179,7 +239,7 @@ enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *
 
 /* --- the completion's side ------------------------------------------------------------------------------ */
 
-struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket)
+struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed)
 {
     struct nxm_queued_shard *shard = shard_of(queued, id);
     struct nxm_entry **link, *entry;
@@ -191,20 +251,10 @@ struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64
         entry = NULL;
     if (entry != NULL) {
         unlink_entry(shard, link);
+        *ret_stayed = entry->phase == NXM_ENTRY_QUEUED;
         if (entry->phase == NXM_ENTRY_ENTERING)
             entry->phase = NXM_ENTRY_TAKEN;
     }
     nxm_lock_release(&shard->lock);
     return entry;
-}
-
-void nxm_queued_finish(struct nxm_queued *queued, struct nxm_entry *entry, const struct nxm_release *release)
-{
-    /* Nobody changes the phase of an entry that has been taken. */
-    if (entry->phase == NXM_ENTRY_QUEUED) {
-        nxm_queued_recycle(queued, entry);
-        return;
-    }
-    entry->release = *release;
-    atomic_store_explicit(&entry->finished, true, memory_order_release);
 }

@@ -7,6 +7,10 @@
  *   reserve -> publish -> settle: STAYS (the completion will take and recycle it)
  *                      -> settle: WITHDRAWN (the plugin refused; the enqueuer recycles it)
  *              take -> finish -> settle: COMPLETED (release is the completion's; the enqueuer recycles it)
+ *
+ * Most releases are over by the end of their call. Those never see a lock: while the plugin is asked, an entry sits in a *seat*
+ * chosen by its id, whose word says whose it is and who has it. Only what stays moves into the shards. A seat that is
+ * taken (by another thread, or by a release inside a release) sends the newcomer to the shards at once.
  */
 #ifndef NXM_QUEUED_H
 #define NXM_QUEUED_H
@@ -19,6 +23,7 @@
 #include "blocks.h"
 #include "lock.h"
 
+#define NXM_QUEUED_SEATS 64u
 #define NXM_QUEUED_SHARDS 16u
 #define NXM_QUEUED_FIRST_BUCKETS 16u
 
@@ -28,13 +33,22 @@ enum nxm_entry_phase {
     NXM_ENTRY_TAKEN,    /* by its completion, while the enqueuer still held it */
 };
 
+struct nxm_seat;
+
 struct nxm_entry {
     struct nxm_entry *next;
+    struct nxm_seat *seat;  /* NULL: in the shards */
     struct nxm_block block; /* as it was before it was claimed */
     struct nxm_release release;
     uint64_t ticket;
-    enum nxm_entry_phase phase; /* under the shard's lock */
+    enum nxm_entry_phase phase; /* under the shard's lock, or its seat's */
     atomic_bool finished;       /* TAKEN: the completion has moved everything and forgot the entry */
+};
+
+struct nxm_seat {
+    atomic_uint_fast64_t word; /* 0 free; NXM_SEAT_BUSY: the enqueuer's; an id: to be taken; that and NXM_SEAT_BUSY: taken */
+    struct nxm_entry *entry;   /* stays with the seat; NULL until the first use, and after a release that stayed */
+    uint64_t apart[14];        /* so that two threads' seats do not share a line */
 };
 
 struct nxm_queued_shard {
@@ -47,8 +61,11 @@ struct nxm_queued_shard {
 };
 
 struct nxm_queued {
+    struct nxm_seat seats[NXM_QUEUED_SEATS];
     struct nxm_queued_shard shards[NXM_QUEUED_SHARDS];
 };
+
+#define NXM_SEAT_BUSY (UINT64_C(1) << 63)
 
 enum nxm_settled { NXM_SETTLED_STAYS, NXM_SETTLED_WITHDRAWN, NXM_SETTLED_COMPLETED };
 
@@ -57,17 +74,108 @@ void nxm_queued_clear(struct nxm_queued *queued); /* frees entries still in it *
 
 /* Memory for one entry, not yet findable; NULL when there is none, which needs another release of the same shard to be
  * under way. Once published no failure is left. */
-struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block);
-void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry);
-void nxm_queued_recycle(struct nxm_queued *queued, struct nxm_entry *entry);
+static inline struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block);
+
+/* The ids that a thread gives one after the other meet in one seat, and seldom with another thread's. */
+static inline struct nxm_seat *nxm_queued_seat(struct nxm_queued *queued, uint64_t id)
+{
+    return &queued->seats[id / NXM_IDS_ROW % NXM_QUEUED_SEATS];
+}
+
+/* The seat's word moves from one to another, unless it is no longer the first. */
+static inline bool nxm_seat_move(struct nxm_seat *seat, uint64_t from, uint64_t to)
+{
+    uint_fast64_t expected = from;
+
+    return atomic_compare_exchange_strong_explicit(&seat->word, &expected, to, memory_order_acq_rel, memory_order_acquire);
+}
+
+static inline struct nxm_entry *nxm_entry_begin(struct nxm_entry *entry, struct nxm_seat *seat, const struct nxm_block *block)
+{
+    entry->seat = seat;
+    entry->block = *block;
+    entry->phase = NXM_ENTRY_ENTERING;
+    atomic_init(&entry->finished, false);
+    return entry;
+}
+
+/* `seat`: the caller sits there, and found no entry; NULL: somebody else does. */
+struct nxm_entry *nxm_queued_reserve_anew(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block);
+
+static inline struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block)
+{
+    struct nxm_seat *seat = nxm_queued_seat(queued, block->id);
+
+    if (__builtin_expect(!nxm_seat_move(seat, 0, NXM_SEAT_BUSY), 0))
+        return nxm_queued_reserve_anew(queued, NULL, block);
+    /* From here on its word is the caller's until it stores another. */
+    if (__builtin_expect(seat->entry == NULL, 0))
+        return nxm_queued_reserve_anew(queued, seat, block);
+    return nxm_entry_begin(seat->entry, seat, block);
+}
+
+void nxm_queued_publish_in_shard(struct nxm_queued *queued, struct nxm_entry *entry);
+static inline void nxm_queued_publish(struct nxm_queued *queued, struct nxm_entry *entry)
+{
+    if (__builtin_expect(entry->seat != NULL, 1))
+        atomic_store_explicit(&entry->seat->word, entry->block.id, memory_order_release);
+    else
+        nxm_queued_publish_in_shard(queued, entry);
+}
+
+void nxm_queued_recycle_in_shard(struct nxm_queued *queued, struct nxm_entry *entry);
+static inline void nxm_queued_recycle(struct nxm_queued *queued, struct nxm_entry *entry)
+{
+    if (__builtin_expect(entry->seat != NULL, 1))
+        atomic_store_explicit(&entry->seat->word, 0, memory_order_release); /* the entry stays with it */
+    else
+        nxm_queued_recycle_in_shard(queued, entry);
+}
+
+/* For the enqueuer: it is over already. */
+static inline bool nxm_queued_is_over(const struct nxm_entry *entry)
+{
+    return atomic_load_explicit(&entry->finished, memory_order_acquire);
+}
 
 /* After the plugin's call: did it accept? A completion that came first wins over either answer. */
 enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *entry, bool accepted, uint64_t ticket);
 
 /* For a completion: the entry leaves the set, so a duplicate finds nothing. A ticket that is known must match. NULL:
- * a stranger. */
-struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket);
+ * a stranger. *ret_stayed: its enqueuer has gone. */
+static inline struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
+struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
+
+static inline struct nxm_entry *nxm_queued_take_from_seat(struct nxm_queued *queued, uint64_t id)
+{
+    struct nxm_seat *seat = nxm_queued_seat(queued, id);
+
+    /* What the plugin names may be any number, ours for "free" and "busy" too. */
+    if (id == 0 || (id & NXM_SEAT_BUSY) != 0 || atomic_load_explicit(&seat->word, memory_order_acquire) != id ||
+        !nxm_seat_move(seat, id, id | NXM_SEAT_BUSY))
+        return NULL;
+    seat->entry->phase = NXM_ENTRY_TAKEN;
+    return seat->entry;
+}
+
+static inline struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed)
+{
+    struct nxm_entry *entry = nxm_queued_take_from_seat(queued, id);
+
+    *ret_stayed = false;
+    return __builtin_expect(entry != NULL, 1) ? entry : nxm_queued_take_from_shard(queued, id, ticket, ret_stayed);
+}
+
 /* The completion has moved everything: hands the entry to a waiting enqueuer, or recycles it. */
-void nxm_queued_finish(struct nxm_queued *queued, struct nxm_entry *entry, const struct nxm_release *release);
+static inline void nxm_queued_finish(struct nxm_queued *queued, struct nxm_entry *entry, const struct nxm_release *release)
+{
+    /* Nobody changes the phase of an entry that has been taken. */
+    if (__builtin_expect(entry->phase == NXM_ENTRY_QUEUED, 0)) {
+        nxm_queued_recycle(queued, entry);
+        return;
+    }
+    entry->release = *release;
+    atomic_store_explicit(&entry->finished, true, memory_order_release);
+}
 
 #endif

@@ -42,7 +42,7 @@ bool nxm_report_empty(const struct nxm_report *report)
     return is_zero(report->reclaimed_by_reset) && is_zero(report->freed_during_exit) && is_zero(report->quarantined) &&
            is_zero(report->imported) && is_zero(report->unknown_frees) && is_zero(report->freed_out_of_sight) &&
            report->views == 0 && report->misuse == 0 && report->owned_bytes == 0 && report->mapped_bytes == 0 &&
-           report->counters.leaked_callback_tables == 0 && report->counters.forced_module_leaks == 0 &&
+           report->unknown.count == 0 && report->coverage == NULL && report->counters.leaked_callback_tables == 0 && report->counters.forced_module_leaks == 0 &&
            (!report->gate_known || nxm_report_unloaded(report)) && nothing_was_recorded(report);
 }
 

@@ -12,8 +12,25 @@
 
 #include "blocks.h"
 #include "leaks.h"
+#include "misuse.h"
 #include "module.h"
 #include "options.h"
+
+struct nxm_names {
+    const char *const *list;
+    size_t count;
+};
+
+/* Entry points that the process resolved, whether or not it called them. */
+struct nxm_coverage {
+    struct nxm_names hooked, passed, unknown;
+};
+
+/* A device's memory when the program last asked for it: in use by the driver's word, and in blocks recorded here. */
+struct nxm_device_memory {
+    int device;
+    uint64_t used, recorded;
+};
 
 /* Filled by the caller; all pointers borrowed for the call. */
 struct nxm_report {
@@ -29,13 +46,21 @@ struct nxm_report {
     size_t api_count;
     struct nxm_amount reclaimed_by_reset, freed_during_exit, quarantined;
     struct nxm_amount imported, unknown_frees, freed_out_of_sight;
+    uint64_t waiting_peak_bytes; /* most that was freed by the program and waited for work, at one time */
     uint64_t views;
     uint64_t misuse; /* frees answered with an error: double, foreign, interior */
+    const struct nxm_misuse *misuses; /* the first different ones of them */
+    size_t misuse_count;
     uint64_t owned_bytes, mapped_bytes;
+    const struct nxm_device_memory *device_memory; /* of the devices that were asked about */
+    size_t device_memory_count;
     struct nxm_gate gate;       /* as X1 found it */
     int gate_known;             /* 0: X1 never ran (no plugin was loaded) */
     const char *gate_extra;     /* why the plugin stays mapped though the gate is open, or one more reason; or NULL */
     struct nxm_module_counters counters;
+    struct nxm_names unknown;   /* entry points resolved that allocate by their looks, and that nobody here knows */
+    struct nxm_names uncovered; /* files whose calls cannot be seen, with the reason */
+    const struct nxm_coverage *coverage; /* or NULL: not asked for */
     const char *note;           /* one more line, or NULL */
 };
 

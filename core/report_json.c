@@ -12,6 +12,21 @@ static void number(struct nxm_page *page, const char *key, uint64_t value)
     nxm_page_printf(page, "\"%s\": %ju", key, (uintmax_t)value);
 }
 
+struct figure {
+    const char *key;
+    uint64_t value;
+};
+
+static void numbers(struct nxm_page *page, const char *between, const struct figure *figures, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        nxm_page_printf(page, "%s", i == 0 ? "" : between);
+        number(page, figures[i].key, figures[i].value);
+    }
+}
+
+#define NUMBERS(page, between, figures) numbers(page, between, figures, sizeof(figures) / sizeof(figures)[0])
+
 static void string(struct nxm_page *page, const char *key, const char *value)
 {
     nxm_page_printf(page, "\"%s\": ", key);
@@ -58,11 +73,21 @@ static void frame_object(struct nxm_page *page, const struct nxm_frame *frame)
     nxm_page_printf(page, "}");
 }
 
-static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
+static void frame_list(struct nxm_page *page, const char *key, uint32_t stack)
 {
     struct nxm_frame frames[NXM_STACK_DEPTH_MAX];
-    size_t count = nxm_stack_frames(group->stack, frames, NXM_STACK_DEPTH_MAX);
+    size_t count = nxm_stack_frames(stack, frames, NXM_STACK_DEPTH_MAX);
 
+    nxm_page_printf(page, "\"%s\": [", key);
+    for (size_t i = 0; i < count; i++) {
+        nxm_page_printf(page, "%s\n      ", i == 0 ? "" : ",");
+        frame_object(page, &frames[i]);
+    }
+    nxm_page_printf(page, "]");
+}
+
+static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
+{
     nxm_page_printf(page, "    {");
     number(page, "bytes", group->amount.bytes);
     nxm_page_printf(page, ", ");
@@ -74,12 +99,41 @@ static void place(struct nxm_page *page, const struct nxm_report *report, const 
     else
         nxm_page_printf(page, ", \"device\": null, ");
     string(page, "api", nxm_report_api(report, group->api));
-    nxm_page_printf(page, ", \"frames\": [");
-    for (size_t i = 0; i < count; i++) {
-        nxm_page_printf(page, "%s\n      ", i == 0 ? "" : ",");
-        frame_object(page, &frames[i]);
+    nxm_page_printf(page, ", ");
+    frame_list(page, "frames", group->stack);
+    nxm_page_printf(page, "}");
+}
+
+/* What is unknown of the block is null, a stack that was not kept empty. */
+static void misuse(struct nxm_page *page, const struct nxm_report *report, const struct nxm_misuse *noted)
+{
+    nxm_page_printf(page, "    {");
+    string(page, "what", nxm_misuse_words(noted->kind));
+    nxm_page_printf(page, ", ");
+    number(page, "count", noted->count);
+    nxm_page_printf(page, ", ");
+    number(page, "address", noted->address);
+    nxm_page_printf(page, ", ");
+    frame_list(page, "frames", noted->stack);
+    nxm_page_printf(page, ",\n     ");
+    frame_list(page, "freed", noted->freed);
+    nxm_page_printf(page, ",\n     ");
+    number(page, "bytes", noted->bytes);
+    nxm_page_printf(page, ", ");
+    string(page, "api", noted->api < 0 ? NULL : nxm_report_api(report, (unsigned)noted->api));
+    nxm_page_printf(page, ", ");
+    frame_list(page, "allocated", noted->allocated);
+    nxm_page_printf(page, "}");
+}
+
+static void misuses(struct nxm_page *page, const struct nxm_report *report)
+{
+    nxm_page_printf(page, "  \"misuses\": [");
+    for (size_t i = 0; i < report->misuse_count; i++) {
+        nxm_page_printf(page, "%s\n", i == 0 ? "" : ",");
+        misuse(page, report, &report->misuses[i]);
     }
-    nxm_page_printf(page, "]}");
+    nxm_page_printf(page, "],\n");
 }
 
 static void leak_sums(struct nxm_page *page, const struct nxm_leaks *leaks)
@@ -106,16 +160,13 @@ static void places(struct nxm_page *page, const struct nxm_report *report, const
 
 static void class_object(struct nxm_page *page, const char *key, const struct nxm_class_totals *totals)
 {
+    const struct figure figures[] = {
+        { "live_blocks", totals->live_blocks }, { "live_bytes", totals->live_bytes }, { "peak_bytes", totals->peak_bytes },
+        { "ever_blocks", totals->ever_blocks }, { "ever_bytes", totals->ever_bytes },
+    };
+
     nxm_page_printf(page, "\n    \"%s\": {", key);
-    number(page, "live_blocks", totals->live_blocks);
-    nxm_page_printf(page, ", ");
-    number(page, "live_bytes", totals->live_bytes);
-    nxm_page_printf(page, ", ");
-    number(page, "peak_bytes", totals->peak_bytes);
-    nxm_page_printf(page, ", ");
-    number(page, "ever_blocks", totals->ever_blocks);
-    nxm_page_printf(page, ", ");
-    number(page, "ever_bytes", totals->ever_bytes);
+    NUMBERS(page, ", ", figures);
     nxm_page_printf(page, "}");
 }
 
@@ -131,7 +182,18 @@ static void classes(struct nxm_page *page, const struct nxm_leaks *leaks)
 
 static void others(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
 {
+    const struct figure figures[] = {
+        { "views", report->views },
+        { "misuse", report->misuse },
+        { "owned_bytes", report->owned_bytes },
+        { "mapped_bytes", report->mapped_bytes },
+        { "stacks_dropped", nxm_stack_dropped() },
+    };
+
     amount(page, "waiting", leaks->waiting);
+    nxm_page_printf(page, "  ");
+    number(page, "waiting_peak_bytes", report->waiting_peak_bytes);
+    nxm_page_printf(page, ",\n");
     amount(page, "quarantined", report->quarantined);
     amount(page, "reclaimed_by_reset", report->reclaimed_by_reset);
     amount(page, "freed_during_exit", report->freed_during_exit);
@@ -139,15 +201,7 @@ static void others(struct nxm_page *page, const struct nxm_report *report, const
     amount(page, "imports_left_open", report->imported);
     amount(page, "unknown_frees", report->unknown_frees);
     nxm_page_printf(page, "  ");
-    number(page, "views", report->views);
-    nxm_page_printf(page, ",\n  ");
-    number(page, "misuse", report->misuse);
-    nxm_page_printf(page, ",\n  ");
-    number(page, "owned_bytes", report->owned_bytes);
-    nxm_page_printf(page, ",\n  ");
-    number(page, "mapped_bytes", report->mapped_bytes);
-    nxm_page_printf(page, ",\n  ");
-    number(page, "stacks_dropped", nxm_stack_dropped());
+    NUMBERS(page, ",\n  ", figures);
     nxm_page_printf(page, ",\n");
 }
 
@@ -183,24 +237,71 @@ static void gate(struct nxm_page *page, const struct nxm_report *report)
     string(page, "reason", report->gate_known ? reason_word(report->gate.reason) : NULL);
     nxm_page_printf(page, ", ");
     string(page, "extra", report->gate_extra);
-    nxm_page_printf(page, ",\n    \"host\": {\"allocators\": %ju, \"allocations\": %ju, \"queued\": %ju},\n",
-                    (uintmax_t)host->allocators, (uintmax_t)host->allocations, (uintmax_t)host->queued);
+    nxm_page_printf(page, ",\n    \"host\": {\"allocators\": %ju, \"allocations\": %ju, \"queued\": %ju, \"inside\": %ju},\n",
+                    (uintmax_t)host->allocators, (uintmax_t)host->allocations, (uintmax_t)host->queued,
+                    (uintmax_t)host->inside);
     nxm_page_printf(page, "    \"plugin\": {\"allocators\": %ju, \"allocations\": %ju, \"views\": %ju, "
                           "\"capabilities\": %ju, \"queued\": %ju}},\n",
                     (uintmax_t)plugin->live_allocators, (uintmax_t)plugin->live_allocations, (uintmax_t)plugin->live_views,
                     (uintmax_t)plugin->live_capabilities, (uintmax_t)plugin->queued_releases);
 }
 
+static void device_memory(struct nxm_page *page, const struct nxm_report *report)
+{
+    nxm_page_printf(page, "  \"device_memory\": [");
+    for (size_t i = 0; i < report->device_memory_count; i++) {
+        const struct nxm_device_memory *memory = &report->device_memory[i];
+
+        nxm_page_printf(page, "%s{\"device\": %d, \"used\": %ju, \"recorded\": %ju, \"unexplained\": %ju}", i == 0 ? "" : ", ",
+                        memory->device, (uintmax_t)memory->used, (uintmax_t)memory->recorded,
+                        (uintmax_t)(memory->used > memory->recorded ? memory->used - memory->recorded : 0));
+    }
+    nxm_page_printf(page, "],\n");
+}
+
+/* --- names ------------------------------------------------------------------------------------------------- */
+
+static void names(struct nxm_page *page, const char *key, const struct nxm_names *names)
+{
+    nxm_page_printf(page, "\"%s\": [", key);
+    for (size_t i = 0; i < names->count; i++) {
+        nxm_page_printf(page, "%s", i == 0 ? "" : ", ");
+        nxm_page_json(page, names->list[i]);
+    }
+    nxm_page_printf(page, "]");
+}
+
+static void all_names(struct nxm_page *page, const struct nxm_report *report)
+{
+    nxm_page_printf(page, "  ");
+    names(page, "unknown_names", &report->unknown);
+    nxm_page_printf(page, ",\n  ");
+    names(page, "uncovered", &report->uncovered);
+    nxm_page_printf(page, ",\n  \"coverage\": ");
+    if (report->coverage == NULL) {
+        nxm_page_printf(page, "null,\n");
+        return;
+    }
+    nxm_page_printf(page, "{\n    ");
+    names(page, "hooked", &report->coverage->hooked);
+    nxm_page_printf(page, ",\n    ");
+    names(page, "passed", &report->coverage->passed);
+    nxm_page_printf(page, ",\n    ");
+    names(page, "unknown", &report->coverage->unknown);
+    nxm_page_printf(page, "\n  },\n");
+}
+
 static void tail(struct nxm_page *page, const struct nxm_report *report)
 {
+    const struct figure figures[] = {
+        { "leaked_callback_tables", report->counters.leaked_callback_tables },
+        { "reclaimed_callback_tables", report->counters.reclaimed_callback_tables },
+        { "forced_module_leaks", report->counters.forced_module_leaks },
+        { "modules_unmapped", report->counters.modules_unmapped },
+    };
+
     nxm_page_printf(page, "  \"counters\": {");
-    number(page, "leaked_callback_tables", report->counters.leaked_callback_tables);
-    nxm_page_printf(page, ", ");
-    number(page, "reclaimed_callback_tables", report->counters.reclaimed_callback_tables);
-    nxm_page_printf(page, ", ");
-    number(page, "forced_module_leaks", report->counters.forced_module_leaks);
-    nxm_page_printf(page, ", ");
-    number(page, "modules_unmapped", report->counters.modules_unmapped);
+    NUMBERS(page, ", ", figures);
     nxm_page_printf(page, "},\n  ");
     string(page, "note", report->note);
     nxm_page_printf(page, "\n");
@@ -213,7 +314,10 @@ void nxm_report_json(struct nxm_page *page, const struct nxm_report *report, con
     places(page, report, leaks);
     classes(page, leaks);
     others(page, report, leaks);
+    misuses(page, report);
+    device_memory(page, report);
     gate(page, report);
+    all_names(page, report);
     tail(page, report);
     nxm_page_printf(page, "}\n");
 }

@@ -88,10 +88,19 @@ static void frame_line(struct nxm_page *page, size_t number, const struct nxm_fr
     }
 }
 
-static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
+static void frame_lines(struct nxm_page *page, uint32_t stack)
 {
     struct nxm_frame frames[NXM_STACK_DEPTH_MAX];
-    size_t count = nxm_stack_frames(group->stack, frames, NXM_STACK_DEPTH_MAX);
+    size_t count = nxm_stack_frames(stack, frames, NXM_STACK_DEPTH_MAX);
+
+    for (size_t i = 0; i < count; i++)
+        frame_line(page, i, &frames[i]);
+    if (count == 0)
+        nxm_page_printf(page, "    (no call stack was kept)\n");
+}
+
+static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
+{
     const char *api = nxm_report_api(report, group->api);
 
     nxm_page_printf(page, "\n");
@@ -104,10 +113,30 @@ static void place(struct nxm_page *page, const struct nxm_report *report, const 
     if (group->class_ != NXM_CLASS_DEVICE)
         nxm_page_printf(page, ", %s", nxm_class_words((enum nxm_class)group->class_));
     nxm_page_printf(page, "\n");
-    for (size_t i = 0; i < count; i++)
-        frame_line(page, i, &frames[i]);
-    if (count == 0)
-        nxm_page_printf(page, "    (no call stack was kept)\n");
+    frame_lines(page, group->stack);
+}
+
+/* --- refused frees ---------------------------------------------------------------------------------------- */
+
+static void misuse(struct nxm_page *page, const struct nxm_report *report, const struct nxm_misuse *noted)
+{
+    const char *api = noted->api < 0 ? NULL : nxm_report_api(report, (unsigned)noted->api);
+
+    nxm_page_printf(page, "\nMISUSE: free of 0x%jx refused: %s", (uintmax_t)noted->address, nxm_misuse_words(noted->kind));
+    if (noted->count > 1)
+        nxm_page_printf(page, "; %ju times", (uintmax_t)noted->count);
+    nxm_page_printf(page, "\n");
+    frame_lines(page, noted->stack);
+    if (noted->freed != 0) {
+        nxm_page_printf(page, "  it had been freed\n");
+        frame_lines(page, noted->freed);
+    }
+    if (noted->api < 0)
+        return;
+    nxm_page_printf(page, "  of a block of ");
+    nxm_page_bytes(page, noted->bytes);
+    nxm_page_printf(page, ", %s\n", api == NULL ? "unknown call" : api);
+    frame_lines(page, noted->allocated);
 }
 
 /* --- totals ----------------------------------------------------------------------------------------------- */
@@ -215,10 +244,20 @@ static void suppressed_line(struct nxm_page *page, const struct nxm_leaks *leaks
     nxm_page_printf(page, "\n");
 }
 
+static void waiting_lines(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
+{
+    amount_line(page, "waiting", leaks->waiting, ": freed by the program, not yet by its owner");
+    if (report->waiting_peak_bytes == 0)
+        return;
+    nxm_page_printf(page, LABEL, "waiting at most");
+    nxm_page_bytes(page, report->waiting_peak_bytes);
+    nxm_page_printf(page, " at a time\n");
+}
+
 static void other_lines(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
 {
     suppressed_line(page, leaks);
-    amount_line(page, "waiting", leaks->waiting, ": freed by the program, not yet by its owner");
+    waiting_lines(page, report, leaks);
     count_line(page, "views", report->views, "shared prefix view", " in live blocks");
     amount_line(page, "quarantined", report->quarantined, ": kept back by the plugin for good");
     amount_line(page, "reclaimed by reset", report->reclaimed_by_reset, ": live when their context went");
@@ -270,6 +309,8 @@ static void gate_reason(struct nxm_page *page, const struct nxm_report *report)
         nxm_page_printf(page, "it could not say what is live in it");
         break;
     case NXM_GATE_HOST:
+        if ((gate->host.allocations | gate->host.queued | gate->host.allocators | views) == 0)
+            nxm_page_printf(page, "a thread of it was inside a callback");
         gate_counts(page, gate->host.allocations, views, gate->host.queued, gate->host.allocators, 0);
         break;
     case NXM_GATE_PLUGIN:
@@ -283,6 +324,22 @@ static void gate_reason(struct nxm_page *page, const struct nxm_report *report)
     }
     if (report->gate_extra != NULL)
         nxm_page_printf(page, "; %s", report->gate_extra);
+}
+
+/* What is not recorded is normal: contexts, code, local memory, what other processes hold. */
+static void device_memory_lines(struct nxm_page *page, const struct nxm_report *report)
+{
+    for (size_t i = 0; i < report->device_memory_count; i++) {
+        const struct nxm_device_memory *memory = &report->device_memory[i];
+
+        nxm_page_printf(page, LABEL, "device memory");
+        nxm_page_bytes(page, memory->used);
+        nxm_page_printf(page, " of device %d in use when the driver was last asked: ", memory->device);
+        nxm_page_bytes(page, memory->recorded);
+        nxm_page_printf(page, " in blocks, ");
+        nxm_page_bytes(page, memory->used > memory->recorded ? memory->used - memory->recorded : 0);
+        nxm_page_printf(page, " beside them\n");
+    }
 }
 
 static void gate_line(struct nxm_page *page, const struct nxm_report *report)
@@ -311,20 +368,76 @@ static void counter_lines(struct nxm_page *page, const struct nxm_report *report
                ": dropped while something lived in it");
 }
 
+/* --- names ------------------------------------------------------------------------------------------------- */
+
+/* Several to a line; `indent` begins each further one. */
+static void names(struct nxm_page *page, const struct nxm_names *names, const char *separator, const char *indent)
+{
+    size_t column = strlen(indent);
+
+    for (size_t i = 0; i < names->count; i++) {
+        size_t length = strlen(names->list[i]);
+
+        if (i > 0 && column + length > 110) {
+            nxm_page_printf(page, "%s\n%s", separator, indent);
+            column = strlen(indent);
+        } else if (i > 0) {
+            nxm_page_printf(page, "%s ", separator);
+        }
+        name(page, names->list[i]);
+        column += length + strlen(separator) + 1;
+    }
+}
+
+static void names_line(struct nxm_page *page, const char *label, const struct nxm_names *list, const char *words)
+{
+    if (list->count == 0)
+        return;
+    nxm_page_printf(page, LABEL, label);
+    names(page, list, ",", "                    ");
+    nxm_page_printf(page, "%s\n", words);
+}
+
+static void coverage_list(struct nxm_page *page, const char *word, const struct nxm_names *list)
+{
+    if (list->count == 0)
+        return;
+    nxm_page_printf(page, "    %-8s ", word);
+    names(page, list, "", "             ");
+    nxm_page_printf(page, "\n");
+}
+
+static void coverage_lines(struct nxm_page *page, const struct nxm_coverage *coverage)
+{
+    if (coverage == NULL)
+        return;
+    nxm_page_printf(page, LABEL "resolved: %zu hooked, %zu passed on, %zu unknown to this version\n", "coverage",
+                    coverage->hooked.count, coverage->passed.count, coverage->unknown.count);
+    coverage_list(page, "hooked", &coverage->hooked);
+    coverage_list(page, "passed", &coverage->passed);
+    coverage_list(page, "unknown", &coverage->unknown);
+}
+
 void nxm_report_text(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leaks *leaks)
 {
     header(page, report);
     summary(page, leaks);
     for (size_t i = 0; i < leaks->places && leaks->grouped; i++)
         place(page, report, &leaks->groups[i]);
+    for (size_t i = 0; i < report->misuse_count; i++)
+        misuse(page, report, &report->misuses[i]);
     nxm_page_printf(page, "\n");
     class_lines(page, leaks);
     other_lines(page, report, leaks);
+    device_memory_lines(page, report);
     gate_line(page, report);
     counter_lines(page, report);
+    names_line(page, "unknown names", &report->unknown, ": what is allocated through them is not seen");
+    names_line(page, "uncovered", &report->uncovered, ": calls from there are not seen");
     if (report->note != NULL) {
         nxm_page_printf(page, LABEL, "note");
         name(page, report->note);
         nxm_page_printf(page, "\n");
     }
+    coverage_lines(page, report->coverage);
 }

@@ -22,6 +22,7 @@ enum nxm_result {
     NXM_ECONTRACT = -10,   /* the plugin broke the ABI */
     NXM_ENOMECHANISM = -11,/* no mechanism of that name or device */
     NXM_EUNSUPPORTED = -12,/* the mechanism has no such capability; nothing was called */
+    NXM_ERETIRED = -13,    /* the provider context accepts no more work; nothing was called */
 };
 
 #define NXM_ERROR_TEXT 384
@@ -30,6 +31,7 @@ enum nxm_result {
 struct nxm_error {
     enum nxm_result code;
     uint32_t status;            /* NxmemStatus.code of the plugin's answer, or 0 */
+    const char *what;           /* the operation that failed or the export that is missing, a literal; NULL: neither */
     char text[NXM_ERROR_TEXT];  /* one line: the cause and, where known, the remedy */
 };
 

@@ -1,9 +1,9 @@
 /* Call stacks, captured and interned: one small id per distinct stack. Owns the interned stacks and the
  * names of the images and symbols in them, found when a stack is first seen, so that a later dlclose loses
- * nothing. Any thread; a stack seen before takes no lock, a new one NXM_RANK_STACK inside.
+ * nothing. Any thread; no lock, and no malloc, unless the C library's unwinder is needed (trace.h).
  *
  * Memory is bounded; when it is used up a capture returns 0 and is counted. Never called with a lock of
- * ours held (the unwinder may enter the loader).
+ * ours held (that unwinder may enter the loader).
  */
 #ifndef NXM_STACK_H
 #define NXM_STACK_H
@@ -29,6 +29,10 @@ uint32_t nxm_stack_capture(unsigned depth);
 
 /* Copies up to `capacity` frames, innermost first; returns how many the stack has, 0 for an id never given out. */
 size_t nxm_stack_frames(uint32_t id, struct nxm_frame *ret_frames, size_t capacity);
+
+/* The stacks of a process that ended (journal.h), in place of our own. */
+struct nxm_arena;
+void nxm_stack_adopt(void *stacks, uint32_t count, uint64_t dropped, const struct nxm_arena *arena);
 
 uint64_t nxm_stack_dropped(void); /* captures not kept because the memory was used up */
 

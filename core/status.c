@@ -69,11 +69,6 @@ bool nxm_status_is_utf8(const uint8_t *bytes, size_t length)
 
 /* --- writing ---------------------------------------------------------------------------------------- */
 
-NxmemStatus nxm_status_ok(void)
-{
-    return (NxmemStatus){ 0 };
-}
-
 /* Length of the longest prefix of at most `limit` bytes that does not cut a character. */
 static size_t cut_on_character(const char *message, size_t limit)
 {
@@ -139,17 +134,30 @@ void nxm_status_text(const NxmemStatus *status, char *ret_text, size_t capacity)
         nxm_text_printf(&text, ": %s", message);
 }
 
-/* What the caller can do about it (3.6). Only OUT_OF_MEMORY may look like capacity. */
-static const char *remedy(uint32_t code)
+enum nxm_bucket nxm_status_bucket(uint32_t code)
 {
     switch (code) {
+    case NXMEM_STATUS_OUT_OF_MEMORY:
+        return NXM_BUCKET_CAPACITY;
     case NXMEM_STATUS_UNSUPPORTED_CAPABILITY:
     case NXMEM_STATUS_NOT_IMPLEMENTED:
-        return " (choose another mechanism)";
+        return NXM_BUCKET_CHOICE;
     case NXMEM_STATUS_INVALID_ARGUMENT:
     case NXMEM_STATUS_WRONG_DEVICE:
     case NXMEM_STATUS_WRONG_MECHANISM:
     case NXMEM_STATUS_UNKNOWN_ALLOCATION:
+        return NXM_BUCKET_ROUTING;
+    default:
+        return NXM_BUCKET_PLUGIN;
+    }
+}
+
+static const char *remedy(uint32_t code)
+{
+    switch (nxm_status_bucket(code)) {
+    case NXM_BUCKET_CHOICE:
+        return " (choose another mechanism)";
+    case NXM_BUCKET_ROUTING:
         return " (a bug of the plugin, or of this host in what it asked)";
     default:
         return "";
@@ -163,7 +171,9 @@ static int describe(const NxmemStatus *status, const char *operation, enum nxm_r
     if (ret_error == NULL)
         return code;
     nxm_status_text(status, words, sizeof words);
-    return nxm_error_set(ret_error, code, status->code, "%s: %s%s", operation, words, remedy(status->code));
+    nxm_error_set(ret_error, code, status->code, "%s: %s%s", operation, words, remedy(status->code));
+    ret_error->what = operation;
+    return code;
 }
 
 int nxm_status_error(const NxmemStatus *status, const char *operation, struct nxm_error *ret_error)

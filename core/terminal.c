@@ -6,25 +6,7 @@
 #include "prefix.h"
 #include "status.h"
 
-NxmemAllocation nxm_terminal_allocation(const NxmemAllocatorVtable *vtable, const struct nxm_block *block)
-{
-    return (NxmemAllocation){
-        .struct_size = sizeof(NxmemAllocation),
-        .mechanism_id = vtable->mechanism_id,
-        .allocation_id = block->id,
-        .device = vtable->device,
-        .ptr = (uint8_t *)(uintptr_t)block->address,
-        .bytes = block->bytes,
-        .align = block->align,
-    };
-}
-
 /* --- what an answer means -------------------------------------------------------------------------------- */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint64_t most(uint64_t a, uint64_t b)
 {
@@ -36,26 +18,18 @@ static struct nxm_release quarantined(const struct nxm_block *block, uint64_t un
 {
     return (struct nxm_release){
         .outcome = NXM_RELEASE_QUARANTINED,
-        .unmapped = least(unmapped, block->bytes),
-        .retained = least(retained, most(block->bytes, block->owned)),
+        .unmapped = nxm_terminal_least(unmapped, block->bytes),
+        .retained = nxm_terminal_least(retained, most(block->bytes, block->owned)),
     };
 }
 
-static struct nxm_release complete(const struct nxm_block *block, uint64_t unmapped)
+struct nxm_release nxm_terminal_judge_incomplete(const NxmemReleaseOutcome *outcome, uint32_t claimed,
+                                                 const struct nxm_block *block)
 {
-    return (struct nxm_release){ .outcome = NXM_RELEASE_COMPLETE, .unmapped = least(unmapped, block->bytes) };
-}
-
-struct nxm_release nxm_terminal_judge_outcome(NxmemReleaseOutcome *outcome, const struct nxm_block *block)
-{
-    uint32_t claimed = nxm_prefix_trim(outcome, sizeof *outcome);
-    /* COMPLETE is the all-zero value: a state that was not written must not be read as one. */
-    bool state_written = claimed >= offsetof(NxmemReleaseOutcome, allocation_bytes);
+    bool state_written = claimed >= NXM_TERMINAL_STATE_WRITTEN;
     bool residual_written = claimed >= offsetof(NxmemReleaseOutcome, failure);
     struct nxm_release release;
 
-    if (state_written && outcome->state == NXMEM_RELEASE_COMPLETE && outcome->residual_owned_bytes == 0)
-        return complete(block, outcome->unmapped_bytes);
     if (state_written && outcome->state == NXMEM_RELEASE_FAILED)
         return (struct nxm_release){ .outcome = NXM_RELEASE_FAILED, .status = outcome->failure.code };
     if (state_written && (outcome->state == NXMEM_RELEASE_COMPLETE || outcome->state == NXMEM_RELEASE_QUARANTINED))
@@ -114,7 +88,7 @@ static NxmemStatus release_plain(const NxmemAllocatorVtable *vtable, const struc
     nxm_lock_assert_none();
     status = vtable->deallocate(vtable->ctx, &allocation, &unmapped);
     *ret_release =
-        status.code == NXMEM_STATUS_OK ? complete(block, unmapped) : nxm_terminal_judge_status(status.code, block);
+        status.code == NXMEM_STATUS_OK ? nxm_terminal_complete(block, unmapped) : nxm_terminal_judge_status(status.code, block);
     return status;
 }
 

@@ -126,7 +126,8 @@ typedef struct NxmemCudaVtable {
 
     /* Everything on this key up to and including this ticket is done: blocks released by those tickets may
      * serve any key. Tickets of other keys are not touched. May come late or, for a ticket that a later
-     * call covers, not at all; never early. */
+     * call covers, not at all; never early. So tickets of one key grow with their releases. SYNCHRONOUS releases have no key, and
+     * none in a stream that is being captured: of those nothing is told. */
     void (*order_passed)(void *ctx, uint64_t stream_key, uint64_t ticket);
 
     /* The stream is being destroyed: no later request carries this key. Its work may still run, and

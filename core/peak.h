@@ -1,0 +1,62 @@
+/* The most bytes there were at once, of each class of a block table, without a word that all threads write.
+ *
+ * What a thread gives back it keeps as a credit, and takes from there next time; only what is beyond its credit is added to
+ * the sum that all share, and the peak is the most that this sum was. So the peak is exact as long as one thread allocates and frees.
+ * With several it is never too low, and too high by at most what each other one had given back last and kept: no more than 1 MiB
+ * or, if that is more, 1/64 of the peak. Any thread, no locks. Owns nothing; all zero needs no initialisation.
+ */
+#ifndef NXM_PEAK_H
+#define NXM_PEAK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NXM_PEAK_SEATS 64u /* the first stays empty */
+#define NXM_PEAK_CLASSES 16u
+#define NXM_PEAK_CREDIT (UINT64_C(1) << 20)
+
+struct nxm_peak_seat {
+    _Atomic uint64_t credit[NXM_PEAK_CLASSES]; /* two cache lines; of the threads that sit here, most often one */
+};
+
+struct nxm_peak {
+    struct nxm_peak_seat seats[NXM_PEAK_SEATS];
+    struct {
+        _Atomic uint64_t taken, most;
+        uint64_t apart[6];
+    } sums[NXM_PEAK_CLASSES];
+} __attribute__((aligned(64)));
+
+extern __thread uint32_t nxm_peak_seat; /* the thread's, from 1; 0: it has none yet */
+
+void nxm_peak_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
+void nxm_peak_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
+
+/* The same when it is the thread's own business. False: it is not, and nothing has changed. */
+static inline bool nxm_peak_try_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+{
+    uint32_t seat = nxm_peak_seat;
+    _Atomic uint64_t *credit = &peak->seats[seat].credit[class_]; /* nobody sits on the first: there is no credit */
+    uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);
+
+    return there >= bytes && atomic_compare_exchange_strong_explicit(credit, &there, there - bytes, memory_order_relaxed, memory_order_relaxed);
+}
+
+static inline bool nxm_peak_try_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+{
+    uint32_t seat = nxm_peak_seat;
+    _Atomic uint64_t *credit = &peak->seats[seat].credit[class_];
+    uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);
+
+    return seat != 0 && there + bytes <= NXM_PEAK_CREDIT && bytes <= NXM_PEAK_CREDIT &&
+           atomic_compare_exchange_strong_explicit(credit, &there, there + bytes, memory_order_relaxed, memory_order_relaxed);
+}
+
+static inline uint64_t nxm_peak_most(const struct nxm_peak *peak, unsigned class_)
+{
+    return atomic_load_explicit(&peak->sums[class_].most, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* Counters that many threads move and few read: each thread adds to a line of its own, and who wants to know sums the lines.
+ * Owns a thread-local number; the lines are the caller's. Any thread; no locks.
+ *
+ * What the sum of such a counter says. It is exact when nobody moves it. While somebody does, lines are read one after the
+ * other, so two movements may be seen half: a sum is then an estimate, and may be "below zero" for a moment. Two uses are
+ * exact all the same, and every gate rests on one of them:
+ *   - it only falls any more (whoever raises it was shut out before it is read): a sum of 0 stays 0;
+ *   - each thread lowers what it raised itself ("I am inside"): no line is ever below zero, so a sum of 0 says
+ *     that every thread was outside at some moment since the reading began.
+ */
+#ifndef NXM_SPREAD_H
+#define NXM_SPREAD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define NXM_SPREAD_LINES 64u
+#define NXM_SPREAD_SUMS 8u
+
+/* So far apart that wherever the memory begins no two lines meet in one of the processor's. */
+struct nxm_spread_line {
+    atomic_uint_fast64_t sums[NXM_SPREAD_SUMS];
+    uint64_t apart[16 - NXM_SPREAD_SUMS];
+};
+
+struct nxm_spread {
+    struct nxm_spread_line lines[NXM_SPREAD_LINES];
+};
+
+/* Where a thread's line is: its distance from the first in bytes. The first, 0, is that of all who were given none yet, so that
+ * nobody need ask. It is given to a thread when it comes in from the program, or begins a row of ids: between raising and lowering
+ * what must meet on one line nothing of that happens, or the line is kept in a variable. */
+extern __thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
+uint32_t nxm_spread_assign(void); /* what it has, or a new one */
+
+static inline uint32_t nxm_spread_here(void)
+{
+    return nxm_spread_place;
+}
+
+/* Sequentially consistent: what is looked at afterwards is looked at after others can see it. To lower is to add what wraps. */
+static inline void nxm_spread_add_at(struct nxm_spread *spread, uint32_t here, unsigned sum, uint64_t amount)
+{
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
+
+    atomic_fetch_add_explicit(&line->sums[sum], amount, memory_order_seq_cst);
+}
+
+static inline void nxm_spread_raise(struct nxm_spread *spread, unsigned sum, uint64_t amount)
+{
+    nxm_spread_add_at(spread, nxm_spread_here(), sum, amount);
+}
+
+static inline void nxm_spread_lower(struct nxm_spread *spread, unsigned sum, uint64_t amount)
+{
+    nxm_spread_add_at(spread, nxm_spread_here(), sum, 0 - amount);
+}
+
+uint64_t nxm_spread_sum(const struct nxm_spread *spread, unsigned sum);
+
+/* A sum for people: what is below zero for a moment is 0. */
+static inline uint64_t nxm_spread_shown(uint64_t sum)
+{
+    return sum > UINT64_MAX / 2 ? 0 : sum;
+}
+
+static inline uint64_t nxm_spread_count(const struct nxm_spread *spread, unsigned sum)
+{
+    return nxm_spread_shown(nxm_spread_sum(spread, sum));
+}
+
+#endif
