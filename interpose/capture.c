@@ -6,18 +6,24 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "real.h"
+#include "thread.h"
 
 _Atomic unsigned nxm_captures;
 static _Atomic unsigned records, waits;
 
 #define WAIT_SPINS 10000 /* until a wait that was let begin has surely reached the driver */
 
-/* A capture that there was no memory to name stays counted for good: unknown means capturing. */
+/* A capture that there was no memory to name stays counted for good: unknown means capturing. So there is some at hand. */
 struct capturing {
     struct capturing *next;
     CUstream stream;
     CUcontext context;
+    CUstreamCaptureMode mode;
+    uint32_t thread; /* that began it */
 };
+static struct capturing at_hand[16];
+static _Atomic bool in_use[16];
+
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_CAPTURE);
 static struct capturing *capturing;
 
@@ -53,17 +59,36 @@ static CUcontext context_of(CUstream stream)
     return context;
 }
 
-bool nxm_capture_begun(CUstream stream, bool per_thread, CUresult result)
+static struct capturing *new_record(void)
+{
+    struct capturing *record = nxm_mem_new(sizeof *record);
+
+    for (size_t i = 0; i < sizeof at_hand / sizeof *at_hand && !record; i++)
+        record = atomic_exchange(&in_use[i], true) ? NULL : &at_hand[i];
+    return record;
+}
+
+static void free_record(struct capturing *record)
+{
+    if (record >= at_hand && record < at_hand + sizeof at_hand / sizeof *at_hand)
+        atomic_store(&in_use[record - at_hand], false);
+    else
+        nxm_mem_free(record);
+}
+
+bool nxm_capture_begun(CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result)
 {
     if (result != CUDA_SUCCESS)
         return one_less();
-    struct capturing *begun = nxm_mem_new(sizeof *begun);
+    struct capturing *begun = new_record();
     if (!begun) {
         static int once;
         nxm_log_once(&once, "no memory to follow a capture: from now on all is done as if one were open");
         return false;
     }
     begun->stream = canonical(stream, per_thread);
+    begun->mode = mode;
+    begun->thread = nxm_thread_number();
     begun->context = context_of(begun->stream);
     nxm_lock_acquire(&lock);
     begun->next = capturing;
@@ -95,7 +120,7 @@ static bool take(bool (*matches)(const struct capturing *capture, const void *ha
     nxm_lock_release(&lock);
     while (taken) {
         struct capturing *next = taken->next;
-        nxm_mem_free(taken);
+        free_record(taken);
         taken = next;
     }
     return last;
@@ -206,4 +231,60 @@ void nxm_capture_restore(CUstreamCaptureMode mode)
 {
     if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
         nxm_real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* --- what a capture forbids ------------------------------------------------------------------------------------------ */
+
+/* Whether one of the captures is this thread's own, or forbids it something in this mode; or is one that nobody has named. A thread's own
+ * relaxed one forbids nothing by the manual, which not every driver may keep to. */
+static bool one_may_forbid(CUstreamCaptureMode mode)
+{
+    uint32_t thread = nxm_thread_number();
+    unsigned named = 0;
+    bool found = false;
+
+    nxm_lock_acquire(&lock);
+    for (struct capturing *c = capturing; c; c = c->next, named++)
+        found = found || c->thread == thread ||
+                (mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    nxm_lock_release(&lock);
+    return found || named < atomic_load(&nxm_captures);
+}
+
+bool nxm_capture_one_may_forbid(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    if (!nxm_real.cuThreadExchangeStreamCaptureMode || nxm_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        return true;
+    nxm_capture_restore(mode);
+    return mode != CU_STREAM_CAPTURE_MODE_RELAXED && one_may_forbid(mode);
+}
+
+/* A capture that begins meanwhile must not forbid it, nor a failure leave it. */
+static void free_probe(CUdeviceptr probe)
+{
+    CUstreamCaptureMode mode = nxm_capture_relax();
+
+    if (nxm_real.cuMemFree_v2(probe) != CUDA_SUCCESS && nxm_real.cuMemFree_v2(probe) != CUDA_SUCCESS)
+        nxm_log(NXM_LOG_INFO, "the smallest block of the driver's, allocated to ask it, cannot be freed");
+    nxm_capture_restore(mode);
+}
+
+/* The driver's own prohibition, asked with the smallest call of the same class. */
+CUresult nxm_capture_forbids(CUcontext context)
+{
+    CUcontext current = NULL;
+    CUdeviceptr probe = 0;
+    if (!nxm_capture_may_forbid())
+        return CUDA_SUCCESS;
+    bool pushed = (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context) &&
+                  nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+    CUresult result = nxm_real.cuMemAlloc_v2(&probe, 1);
+
+    if (result == CUDA_SUCCESS)
+        free_probe(probe);
+    if (pushed)
+        nxm_real.cuCtxPopCurrent_v2(&current);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }

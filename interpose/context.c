@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/lock.h"
@@ -10,12 +11,19 @@
 struct context {
     struct context *next;
     CUcontext handle; /* NULL: a record to use again */
+    CUcontext owner; /* of a green one: its primary one */
     int device;
     bool primary;
 };
 
+/* Which context is a device's primary one must not be missed for want of memory: its end would be. */
+static struct context at_hand[16];
+static unsigned at_hand_used;
+
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct context *contexts;
+static _Atomic bool any_green; /* never false again */
+_Atomic unsigned nxm_context_changes;
 
 static struct context *find_context(CUcontext handle)
 {
@@ -26,17 +34,26 @@ static struct context *find_context(CUcontext handle)
     return c;
 }
 
+static struct context *new_record(void)
+{
+    if (at_hand_used < sizeof at_hand / sizeof *at_hand)
+        return &at_hand[at_hand_used++];
+    return nxm_mem_new(sizeof(struct context));
+}
+
 static void remember_context(CUcontext handle, int device, bool primary)
 {
     nxm_lock_acquire(&lock);
     struct context *c = find_context(handle);
     if (!c)
         c = find_context(NULL);
-    if (!c && (c = nxm_mem_new(sizeof *c)) != NULL) {
+    if (!c && (c = new_record()) != NULL) {
         c->next = contexts;
         contexts = c;
     }
     if (c) {
+        if (c->handle != handle)
+            c->owner = NULL;
         c->primary = primary || (c->handle == handle && c->primary);
         c->handle = handle;
         c->device = device;
@@ -97,13 +114,50 @@ CUcontext nxm_context_primary(int device)
     return found;
 }
 
+void nxm_context_is_green(CUcontext green, CUcontext primary)
+{
+    int device = nxm_context_device(green); /* remembered from here on */
+
+    nxm_lock_acquire(&lock);
+    struct context *c = device >= 0 ? find_context(green) : NULL;
+    if (c) {
+        c->owner = primary;
+        atomic_store(&any_green, true);
+        atomic_fetch_add(&nxm_context_changes, 1);
+    }
+    nxm_lock_release(&lock);
+}
+
+CUcontext nxm_context_owner(CUcontext context)
+{
+    if (!context || !atomic_load_explicit(&any_green, memory_order_acquire))
+        return context;
+    nxm_lock_acquire(&lock);
+    struct context *c = find_context(context);
+    CUcontext owner = c && c->owner ? c->owner : context;
+    nxm_lock_release(&lock);
+    return owner;
+}
+
 void nxm_context_forget(CUcontext context)
 {
     nxm_lock_acquire(&lock);
     struct context *c = find_context(context);
     if (c) {
         c->handle = NULL;
+        c->owner = NULL;
         c->primary = false;
     }
+    atomic_fetch_add(&nxm_context_changes, 1);
     nxm_lock_release(&lock);
+}
+
+/* The count is read first: what changes meanwhile makes this out of date at once. */
+void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place)
+{
+    unsigned changes = atomic_load(&nxm_context_changes);
+    CUcontext owner = nxm_context_owner(context);
+    int device = nxm_context_device(owner);
+
+    *ret_place = (struct nxm_place){ .context = device >= 0 ? context : NULL, .owner = owner, .device = device, .changes = changes };
 }

@@ -1,6 +1,6 @@
 #include "deferral.h"
 
-#include "core/lock.h"
+#include "capture.h"
 #include "cuda_status.h"
 #include "giveback.h"
 #include "lane.h"
@@ -18,18 +18,6 @@ static void back_to_live(const struct nxm_block *block)
     nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), block->address, block->id, NXM_BLOCK_WAITING, NXM_BLOCK_LIVE, NULL);
 }
 
-/* The event is recorded and the block WAITING: hand it to the lane, or, without memory for that, wait here. */
-static void wait_on_lane(uint64_t key, struct nxm_waiting *entry)
-{
-    struct nxm_error error = { 0 };
-
-    if (nxm_lane_append(key, entry))
-        return;
-    nxm_event_wait(entry->event);
-    nxm_giveback(entry, NXM_MOMENT_CONTEXT, &error);
-    nxm_waiting_free(entry);
-}
-
 /* The block is WAITING from here on, and its record the caller's. */
 static CUresult begin(const struct nxm_block *block, CUcontext context, struct nxm_waiting **ret_entry)
 {
@@ -40,7 +28,7 @@ static CUresult begin(const struct nxm_block *block, CUcontext context, struct n
     if (nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL) !=
         NXM_OK) {
         nxm_waiting_free(entry);
-        return nxm_tally_misuse("freed twice", block->address);
+        return nxm_tally_misuse(NXM_MISUSE_TWICE, block->address, block);
     }
     entry->context = context;
     *ret_entry = entry;
@@ -62,46 +50,40 @@ CUresult nxm_deferral_on_stream(const struct nxm_block *block, const struct nxm_
         nxm_waiting_free(entry);
         return result;
     }
-    wait_on_lane(order->cuda.stream_key, entry);
+    nxm_lane_append(order->cuda.stream_key, entry);
     return CUDA_SUCCESS;
-}
-
-/* The driver's own prohibition, asked with the smallest call of the same class. */
-static CUresult capture_forbids(CUcontext context)
-{
-    CUcontext current = NULL;
-    CUdeviceptr probe = 0;
-    bool pushed = (nxm_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context) &&
-                  nxm_real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
-    CUresult result = nxm_real.cuMemAlloc_v2(&probe, 1);
-
-    if (result == CUDA_SUCCESS)
-        nxm_real.cuMemFree_v2(probe);
-    if (pushed)
-        nxm_real.cuCtxPopCurrent_v2(&current);
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
 }
 
 static CUresult park(const struct nxm_block *block, struct nxm_waiting *entry)
 {
-    CUresult result = capture_forbids(entry->context);
+    CUresult result = nxm_capture_forbids(entry->context);
 
-    if (result == CUDA_SUCCESS && nxm_lane_append(context_key(entry->context), entry))
-        return CUDA_SUCCESS;
-    back_to_live(block);
-    nxm_waiting_free(entry);
-    return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) {
+        nxm_lane_append(context_key(entry->context), entry);
+    } else {
+        back_to_live(block);
+        nxm_waiting_free(entry);
+    }
+    return result;
 }
 
-/* The program waits for this free: what the plugin says of it is the free's result. */
+/* The program waits for this free: what the plugin says of it is the free's result. Where the release might wait, and a capture
+ * that is open forbids that, the block is put on a lane until that may be. */
 static CUresult release_now(struct nxm_waiting *entry)
 {
     struct nxm_error error = { 0 };
+    CUcontext context = entry->context;
     int result = nxm_giveback(entry, NXM_MOMENT_CONTEXT, &error);
 
+    if (result == NXM_EUNSUPPORTED) {
+        atomic_store(&entry->orphan, !context); /* behind nothing */
+        nxm_lane_append(context_key(context), entry);
+        return CUDA_SUCCESS;
+    }
+    nxm_waiting_free(entry);
     if (result != NXM_OK)
         return nxm_cuda_status(result, &error);
-    nxm_lane_poll_context(entry->context);
+    nxm_lane_poll_context(context);
     return CUDA_SUCCESS;
 }
 
@@ -121,14 +103,13 @@ CUresult nxm_deferral_on_context(const struct nxm_block *block, bool wait)
         return result;
     }
     if (!wait && nxm_real.cuCtxRecordEvent) { /* without it the record itself has waited */
-        wait_on_lane(context_key(entry->context), entry);
+        nxm_lane_append(context_key(entry->context), entry);
         return CUDA_SUCCESS;
     }
     result = nxm_event_wait(entry->event);
-    if (result != CUDA_SUCCESS)
-        back_to_live(block);
-    else
-        result = release_now(entry);
+    if (result == CUDA_SUCCESS)
+        return release_now(entry);
+    back_to_live(block);
     nxm_waiting_free(entry);
     return result;
 }
@@ -142,10 +123,8 @@ CUresult nxm_deferral_ordered(const struct nxm_block *block, CUcontext current)
         return result;
     result = current ? nxm_event_record_on_context(current, &entry->event) : CUDA_ERROR_INVALID_CONTEXT;
     if (result == CUDA_SUCCESS) {
-        wait_on_lane(context_key(current), entry);
+        nxm_lane_append(context_key(current), entry);
         return CUDA_SUCCESS;
     }
-    result = release_now(entry);
-    nxm_waiting_free(entry);
-    return result;
+    return release_now(entry);
 }

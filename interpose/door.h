@@ -6,11 +6,29 @@
 #ifndef NXM_DOOR_H
 #define NXM_DOOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
-void nxm_door_count_in(void);
-void nxm_door_count_out(void);
-bool nxm_door_is_closed(void);
+#include "core/here.h"
+#include "core/spread.h"
+
+extern NXM_HERE struct nxm_spread nxm_door_inside; /* sum 0: threads; each lowers what it raised */
+extern NXM_HERE _Atomic bool nxm_door_closed;
+
+static inline void nxm_door_count_in(void)
+{
+    nxm_spread_raise(&nxm_door_inside, 0, 1);
+}
+
+static inline void nxm_door_count_out(void)
+{
+    nxm_spread_lower(&nxm_door_inside, 0, 1);
+}
+
+static inline bool nxm_door_is_closed(void)
+{
+    return atomic_load(&nxm_door_closed);
+}
 
 void nxm_door_close(void); /* for good */
 

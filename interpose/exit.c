@@ -12,8 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/journal.h"
 #include "core/log.h"
 #include "core/report.h"
+#include "coverage.h"
 #include "door.h"
 #include "lane.h"
 #include "process.h"
@@ -29,6 +31,7 @@ extern int __cxa_at_quick_exit(void (*function)(void *), void *dso) __attribute_
 static _Atomic bool x1_done, x2_done;
 static _Atomic int program_status = -1; /* what the program ends with; negative: not known */
 static _Atomic int owner_pid; /* 0: nothing began */
+static pid_t loaded_in;
 static struct nxm_gate gate;
 static bool gate_asked;
 static const char *gate_extra;
@@ -104,8 +107,10 @@ static void x1(void)
         return;
     nxm_door_close();
     unsigned inside = nxm_door_wait();
-    if (nxm_plugin())
+    if (nxm_plugin()) {
         ask_gate(inside);
+        nxm_journal_gate(&gate, gate_extra);
+    }
 }
 
 /* --- X2: the report -------------------------------------------------------------------------------------------- */
@@ -178,6 +183,7 @@ static void x2(bool flush)
         return;
     }
     uint64_t leaks = write_report();
+    nxm_journal_ended();
     unsigned code = nxm_options()->leak_exit_code;
     if (leaks > 0 && code != 0 && atomic_load(&program_status) == 0) {
         if (flush)
@@ -186,9 +192,17 @@ static void x2(bool flush)
     }
 }
 
+/* A process that only looked around may have been asked what it found. */
+static void begin_for_coverage(void)
+{
+    if (atomic_load(&owner_pid) == 0 && loaded_in == getpid() && nxm_coverage_is_due() && nxm_process_prepare())
+        atomic_store(&owner_pid, getpid());
+}
+
 static void x2_at_exit(void *unused)
 {
     (void)unused;
+    begin_for_coverage();
     x1(); /* when the plugin was loaded by a handler of exit itself */
     x2(true);
 }
@@ -219,6 +233,7 @@ void nxm_exit_register(void)
 
 __attribute__((constructor)) static void register_report(void)
 {
+    loaded_in = getpid();
     __cxa_atexit(x2_at_exit, NULL, NULL);
 }
 

@@ -51,7 +51,7 @@ int nxm_giveback(const struct nxm_waiting *entry, enum nxm_moment moment, struct
         result = NXM_EUNSUPPORTED;
     nxm_foreign_end();
     nxm_capture_restore(mode);
-    if (result != NXM_OK && result != NXM_EUNSUPPORTED)
+    if (result != NXM_OK && result != NXM_EUNSUPPORTED && result != NXM_ENOENT) /* not there: its address was handed out again */
         nxm_log(NXM_LOG_WARNING, "the plugin refused to release 0x%llx: %s; the block stays in the report",
                 (unsigned long long)entry->address, ret_error->text);
     nxm_scope_leave(scope);
@@ -63,12 +63,18 @@ bool nxm_giveback_owed(void)
     return atomic_load_explicit(&drain_owed, memory_order_relaxed);
 }
 
+/* What is queued now: what other threads go on queueing keeps nobody here. */
 static void drain_scope(struct nxm_scope *scope, void *except)
 {
+    struct nxm_allocator_totals totals;
+
     if (scope == except)
         return;
+    nxm_allocator_totals(scope->allocator, &totals);
+    if (totals.queued == 0)
+        return;
     nxm_foreign_begin();
-    nxm_allocator_drain(scope->allocator, UINT64_MAX);
+    nxm_allocator_drain(scope->allocator, totals.queued);
     nxm_foreign_end();
 }
 

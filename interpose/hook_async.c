@@ -1,5 +1,4 @@
-/* Stream-ordered memory: cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync, each in two forms, and the choice of a
- * device's pool. */
+/* Stream-ordered memory: cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync, each in two forms. */
 #include <stdatomic.h>
 
 #include "hook.h"
@@ -115,9 +114,13 @@ static CUresult serve_free(struct call *c)
 {
     struct nxm_order order;
 
-    if (c->address == 0 || nxm_order_stream(c->stream, c->per_thread, &order) != CUDA_SUCCESS)
-        return real_free(c); /* a bad stream, no context: the driver judges, the block stays live */
-    return nxm_serve_free(c->address, &order, real_free, c);
+    if (c->address == 0)
+        return real_free(c);
+    CUresult result = nxm_order_stream(c->stream, c->per_thread, &order);
+    if (result == CUDA_SUCCESS)
+        return nxm_serve_free(c->address, &order, real_free, c);
+    /* A bad stream, no context: the driver has said so, or says so. A plugin's block stays live, and is not the driver's to free. */
+    return nxm_is_plugins_block(c->address) ? result : real_free(c);
 }
 
 static CUresult release(struct call *c, enum nxm_api own, const void *caller)
@@ -151,24 +154,4 @@ CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
     NXM_NEEDS(cuMemFreeAsync_ptsz);
     return release(&(struct call){ .address = address, .stream = stream, .per_thread = true }, NXM_API_cuMemFreeAsync_ptsz,
                    NXM_CALLER);
-}
-
-CUresult hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
-{
-    NXM_NEEDS(cuDeviceSetMemPool);
-    CUresult result = nxm_real.cuDeviceSetMemPool(device, pool);
-
-    if (result == CUDA_SUCCESS)
-        nxm_pool_chosen(device, pool);
-    return result;
-}
-
-CUresult hook_cuMemPoolDestroy(CUmemoryPool pool)
-{
-    NXM_NEEDS(cuMemPoolDestroy);
-    CUresult result = nxm_real.cuMemPoolDestroy(pool);
-
-    if (result == CUDA_SUCCESS)
-        nxm_pool_destroyed(pool);
-    return result;
 }

@@ -2,11 +2,13 @@
  * as reclaimed by reset. Stream-ordered blocks stay. */
 #include "capture.h"
 #include "context.h"
+#include "core/nap.h"
 #include <stdatomic.h>
-#include <time.h>
 
 #include "hook.h"
 #include "lane.h"
+#include "mark.h"
+#include "peers.h"
 #include "scope.h"
 #include "tally.h"
 #include "thread.h"
@@ -25,7 +27,7 @@ static bool reclaim_block(void *argument, const struct nxm_block *block)
 
     if (block->context != dying->context)
         return true;
-    if (block->state == NXM_BLOCK_LIVE) /* what the program has freed already is only on its way */
+    if (block->state == NXM_BLOCK_LIVE && block->class_ != NXM_CLASS_IMPORTED) /* what the program has freed already is only on its way */
         nxm_tally_add(NXM_AMOUNT_RECLAIMED_BY_RESET, block->bytes);
     if (!block->allocator)
         nxm_blocks_remove(dying->table, block->address, block->id);
@@ -39,10 +41,7 @@ struct going {
 
 static void push_back(struct nxm_scope *scope, void *argument)
 {
-    const struct going *going = argument;
-
-    if (scope->context != going->context)
-        return;
+    (void)argument;
     nxm_foreign_begin();
     nxm_allocator_push_back(scope->allocator);
     nxm_foreign_end();
@@ -60,20 +59,25 @@ static void tell_gone(struct nxm_scope *scope, void *argument)
     nxm_foreign_end();
 }
 
-static void close_context(CUcontext context, bool alive)
+static void close_context(struct nxm_ending *ending, bool alive)
 {
+    CUcontext context = ending->context;
     struct going going = { context, nxm_context_device(context) };
     static const enum nxm_table owned_by_contexts[] = { NXM_TABLE_MEMORY, NXM_TABLE_REGISTERED, NXM_TABLE_ARRAYS };
 
+    nxm_scope_shut_context(ending);
     for (unsigned i = 0; i < sizeof owned_by_contexts / sizeof *owned_by_contexts; i++) {
         struct dying dying = { nxm_table(owned_by_contexts[i]), (uint64_t)(uintptr_t)context };
         nxm_blocks_each(dying.table, reclaim_block, &dying);
     }
     CUstreamCaptureMode mode = nxm_capture_relax(); /* destroying is not forbidden by captures elsewhere */
+    nxm_mark_context_gone(context);
     nxm_lane_context_gone(context, alive);
-    nxm_scope_each(push_back, &going);
+    nxm_scope_each_shut(ending, push_back, NULL);
+    nxm_scope_each_shut(ending, tell_gone, &going);
     nxm_scope_each(tell_gone, &going);
-    nxm_scope_close_context(context);
+    nxm_peers_context_gone(context, true);
+    nxm_scope_give_up(ending);
     nxm_capture_restore(mode);
 }
 
@@ -109,7 +113,8 @@ static bool let_work_pass(CUcontext context)
     return !is_refused_by_capture(result);
 }
 
-/* A failed destroy changes nothing, so the handle is tried first: pushing a context is refused for a dead one. */
+/* A failed destroy changes nothing, so the handle is tried first: pushing a context is refused for a dead one. What could not
+ * be said either way is closed when its end has succeeded. */
 static bool is_alive(CUcontext context)
 {
     CUcontext popped = NULL;
@@ -128,24 +133,24 @@ static bool is_primary(CUcontext context)
 }
 
 /* true: the blocks must go after the context, whose work the driver's own call waits for. */
-static bool before_end(enum nxm_mode mode, CUcontext context)
+static bool before_end(enum nxm_mode mode, struct nxm_ending *ending)
 {
     if (mode == NXM_MODE_LATE) {
-        nxm_scope_lose_context(context);
+        nxm_scope_lose_context(ending->context);
         return false;
     }
-    if (!let_work_pass(context))
+    if (!let_work_pass(ending->context))
         return true;
-    close_context(context, true);
+    close_context(ending, true);
     return false;
 }
 
-static void after_end(enum nxm_mode mode, CUcontext context, CUresult result, bool to_close)
+static void after_end(enum nxm_mode mode, CUcontext context, CUresult result, struct nxm_ending *to_close)
 {
     if (result != CUDA_SUCCESS)
         return;
     if (to_close)
-        close_context(context, false);
+        close_context(to_close, false);
     captures_gone(mode, context);
 }
 
@@ -158,11 +163,17 @@ static CUresult destroy(const void *caller, CUcontext context, __typeof__(nxm_re
 {
     enum nxm_mode mode = nxm_enter(caller, false);
     /* cuCtxDestroy refuses a primary context. */
-    bool ends = is_followed(mode) && is_alive(context) && !is_primary(context);
-    bool to_close = ends && before_end(mode, context);
+    bool may_end = context && is_followed(mode) && !is_primary(context);
+    struct nxm_ending ending;
+
+    if (may_end)
+        nxm_scope_ending_begin(&ending, context);
+    bool to_close = may_end && (is_alive(context) ? before_end(mode, &ending) : mode == NXM_MODE_SERVE);
     CUresult result = real(context);
 
-    after_end(mode, context, result, to_close);
+    after_end(mode, context, result, to_close ? &ending : NULL);
+    if (may_end)
+        nxm_scope_ending_end(&ending);
     nxm_leave(mode);
     return result;
 }
@@ -179,6 +190,26 @@ CUresult hook_cuCtxDestroy_v2(CUcontext context)
     return destroy(NXM_CALLER, context, nxm_real.cuCtxDestroy_v2);
 }
 
+/* Only the driver counts who has attached: whether this was the last is known afterwards. */
+CUresult hook_cuCtxDetach(CUcontext context)
+{
+    NXM_NEEDS(cuCtxDetach);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    bool may_end = is_followed(mode) && is_alive(context) && !is_primary(context);
+    struct nxm_ending ending;
+    CUresult result = nxm_real.cuCtxDetach(context);
+
+    if (may_end && result == CUDA_SUCCESS && !is_alive(context)) {
+        if (mode == NXM_MODE_LATE)
+            nxm_scope_lose_context(context);
+        nxm_scope_ending_begin(&ending, context);
+        after_end(mode, context, result, mode == NXM_MODE_SERVE ? &ending : NULL);
+        nxm_scope_ending_end(&ending);
+    }
+    nxm_leave(mode);
+    return result;
+}
+
 /* --- primary contexts ------------------------------------------------------------------------------------------------- */
 
 /* A primary context has the same handle when it comes back, and whether a release was the last is known only afterwards. So no
@@ -187,10 +218,8 @@ static _Atomic unsigned retaining, releasing;
 
 static void wait_while(_Atomic unsigned *busy)
 {
-    const struct timespec pause = { .tv_sec = 0, .tv_nsec = 100000 };
-
     for (int i = 0; i < 50000 && atomic_load(busy) != 0; i++) /* five seconds and more: then something else is wrong */
-        nanosleep(&pause, NULL);
+        nxm_nap(100000);
 }
 
 static void retain_begin(void)
@@ -220,24 +249,33 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return result;
 }
 
+/* Unanswered, the context itself is tried. */
 static bool is_active(CUdevice device)
 {
     unsigned flags = 0;
     int active = 0;
 
-    return nxm_real.cuDevicePrimaryCtxGetState &&
-           nxm_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+    if (nxm_real.cuDevicePrimaryCtxGetState && nxm_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS)
+        return active;
+    return is_alive(nxm_context_primary(device));
 }
 
 static CUresult reset(const void *caller, CUdevice device, __typeof__(nxm_real.cuDevicePrimaryCtxReset_v2) real)
 {
     enum nxm_mode mode = nxm_enter(caller, false);
     CUcontext primary = nxm_is_child() ? NULL : nxm_context_primary(device);
-    bool to_close = primary && is_followed(mode) && is_active(device) && before_end(mode, primary);
+    bool may_end = primary && is_followed(mode) && is_active(device);
+    struct nxm_ending ending;
+
+    if (may_end)
+        nxm_scope_ending_begin(&ending, primary);
+    bool to_close = may_end && before_end(mode, &ending);
     CUresult result = real(device);
 
     if (primary)
-        after_end(mode, primary, result, to_close);
+        after_end(mode, primary, result, to_close ? &ending : NULL);
+    if (may_end)
+        nxm_scope_ending_end(&ending);
     nxm_leave(mode);
     return result;
 }
@@ -273,8 +311,13 @@ static void release_end(enum nxm_mode mode, CUdevice device, CUresult result)
     if (mode == NXM_MODE_NESTED || nxm_is_child())
         return;
     CUcontext context = result == CUDA_SUCCESS && !is_active(device) ? nxm_context_primary(device) : NULL;
-    if (context && mode == NXM_MODE_SERVE)
-        close_context(context, false);
+    struct nxm_ending ending;
+
+    if (context && mode == NXM_MODE_SERVE) {
+        nxm_scope_ending_begin(&ending, context);
+        close_context(&ending, false);
+        nxm_scope_ending_end(&ending);
+    }
     if (context)
         captures_gone(mode, context);
     atomic_fetch_sub(&releasing, 1);
@@ -301,4 +344,71 @@ CUresult hook_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     NXM_NEEDS(cuDevicePrimaryCtxRelease_v2);
     return release(NXM_CALLER, device, nxm_real.cuDevicePrimaryCtxRelease_v2);
+}
+
+/* --- green contexts ---------------------------------------------------------------------------------------------------- */
+
+/* The primary context, which the green one holds: taken once more, and given back, for its handle. */
+static CUcontext primary_of(CUdevice device)
+{
+    CUcontext primary = nxm_context_primary(device);
+
+    if (!primary && nxm_real.cuDevicePrimaryCtxRetain && nxm_real.cuDevicePrimaryCtxRelease_v2 &&
+        nxm_real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
+        nxm_context_is_primary(device, primary);
+        nxm_real.cuDevicePrimaryCtxRelease_v2(device);
+    }
+    return primary;
+}
+
+/* Nobody can make a green context current without this. */
+CUresult hook_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+    NXM_NEEDS(cuCtxFromGreenCtx);
+    CUresult result = nxm_real.cuCtxFromGreenCtx(context, green);
+
+    if (result == CUDA_SUCCESS && !nxm_is_child()) {
+        nxm_process_watch_forks();
+        int device = nxm_context_device(*context);
+        if (device >= 0)
+            nxm_context_is_green(*context, primary_of(device));
+    }
+    return result;
+}
+
+/* Its streams and events go, and what waits behind them must be known to have passed. */
+static void green_ends(CUcontext context, int device)
+{
+    struct going going = { context, device };
+    uint64_t waiting, bytes;
+
+    nxm_lane_amount(&waiting, &bytes);
+    if ((waiting > 0 || nxm_mark_any()) && let_work_pass(context)) {
+        nxm_mark_context_gone(context);
+        nxm_lane_context_gone(context, true);
+    }
+    nxm_scope_each(tell_gone, &going);
+}
+
+/* What was allocated in it stays, with the primary context; unless that one was held by the green one alone. */
+CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
+{
+    NXM_NEEDS(cuGreenCtxDestroy);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUcontext context = NULL;
+    int device = -1;
+
+    if (is_followed(mode) && nxm_real.cuCtxFromGreenCtx && nxm_real.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
+        device = nxm_context_device(context);
+    if (device >= 0 && mode == NXM_MODE_SERVE)
+        green_ends(context, device);
+    if (device >= 0)
+        release_begin(mode, device);
+    CUresult result = nxm_real.cuGreenCtxDestroy(green);
+    if (device >= 0)
+        release_end(mode, device, result);
+    if (device >= 0 && result == CUDA_SUCCESS)
+        nxm_context_forget(context);
+    nxm_leave(mode);
+    return result;
 }

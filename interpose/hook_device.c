@@ -8,6 +8,7 @@
 #include "owned.h"
 #include "scope.h"
 #include "serve.h"
+#include "usage.h"
 
 /* --- cuMemAlloc ------------------------------------------------------------------------------------------------ */
 
@@ -24,9 +25,11 @@ static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
 
     if (!address || bytes == 0)
         return nxm_real.cuMemAlloc_v2(address, bytes); /* the driver judges */
+    nxm_lane_keep_limit();
+    /* Where a capture may forbid it the call is the driver's, with its code and its effect. */
+    bool forbidden = nxm_capture_may_forbid();
     bool placed = nxm_order_synchronous(&order) == CUDA_SUCCESS;
-    /* While a capture is open the driver knows what it forbids. */
-    struct nxm_scope *scope = placed && !nxm_capture_open() ? nxm_scope_enter_for(&order, &refuse) : NULL;
+    struct nxm_scope *scope = placed && !forbidden ? nxm_scope_enter_for(&order, &refuse) : NULL;
     if (scope) {
         CUresult result = nxm_serve_allocate(scope, &order, bytes, api, real_alloc, &bytes, address);
         nxm_scope_leave(scope);
@@ -74,7 +77,9 @@ static CUresult serve_free(CUdeviceptr address)
         order.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
         order.device = -1;
     }
-    return nxm_serve_free(address, &order, real_free, &address);
+    CUresult result = nxm_serve_free(address, &order, real_free, &address);
+    nxm_lane_keep_limit();
+    return result;
 }
 
 static CUresult nested_free(CUdeviceptr address)
@@ -149,6 +154,8 @@ CUresult hook_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     CUresult result = nxm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && free_bytes)
         *free_bytes += nxm_scope_cached_bytes(); /* of the current context's device */
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS && free_bytes && total_bytes)
+        nxm_usage_answered(*free_bytes, *total_bytes);
     nxm_leave(mode);
     return result;
 }

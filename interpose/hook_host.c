@@ -45,17 +45,28 @@ CUresult hook_cuMemFreeHost(void *pointer)
     return result;
 }
 
+static CUresult register_memory(const void *caller, enum nxm_api own, __typeof__(nxm_real.cuMemHostRegister_v2) real,
+                                void *pointer, size_t bytes, unsigned flags)
+{
+    enum nxm_mode mode = nxm_enter(caller, true);
+    CUresult result = real(pointer, bytes, flags);
+
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
+        nxm_observe(NXM_TABLE_REGISTERED, NXM_CLASS_REGISTERED, nxm_label_take(own, bytes), (uint64_t)(uintptr_t)pointer, bytes);
+    nxm_leave(mode);
+    return result;
+}
+
 CUresult hook_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 {
     NXM_NEEDS(cuMemHostRegister_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
-    CUresult result = nxm_real.cuMemHostRegister_v2(pointer, bytes, flags);
+    return register_memory(NXM_CALLER, NXM_API_cuMemHostRegister_v2, nxm_real.cuMemHostRegister_v2, pointer, bytes, flags);
+}
 
-    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        nxm_observe(NXM_TABLE_REGISTERED, NXM_CLASS_REGISTERED, nxm_label_take(NXM_API_cuMemHostRegister_v2, bytes),
-                    (uint64_t)(uintptr_t)pointer, bytes);
-    nxm_leave(mode);
-    return result;
+CUresult hook_cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
+{
+    NXM_NEEDS(cuMemHostRegister);
+    return register_memory(NXM_CALLER, NXM_API_cuMemHostRegister, nxm_real.cuMemHostRegister, pointer, bytes, flags);
 }
 
 static CUresult real_unregister(void *pointer)

@@ -42,14 +42,14 @@ CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 }
 
 /* Sizes of imports are not told by the handle; the record of a mapping counts how often it was opened. */
-static void opened(CUdeviceptr address)
+static void opened(CUdeviceptr address, enum nxm_api own)
 {
     struct nxm_blocks *imported = nxm_table(NXM_TABLE_IMPORTED);
     struct nxm_block block = { .address = address, .class_ = NXM_CLASS_IMPORTED, .device = -1, .tag = 1, .state = NXM_BLOCK_LIVE };
     struct nxm_block known;
     int result = NXM_EEXIST;
 
-    block.api = (uint16_t)nxm_label_take(NXM_API_cuIpcOpenMemHandle_v2, 0);
+    block.api = (uint16_t)nxm_label_take(own, 0);
     block.stack = nxm_stack_capture(nxm_options()->stacks);
     while (result == NXM_EEXIST && nxm_blocks_count(imported, address, 1, &known) != NXM_OK) {
         block.id = nxm_block_next_id();
@@ -57,16 +57,28 @@ static void opened(CUdeviceptr address)
     }
 }
 
+static CUresult open_handle(const void *caller, enum nxm_api own, __typeof__(nxm_real.cuIpcOpenMemHandle_v2) real,
+                            CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
+{
+    enum nxm_mode mode = nxm_enter(caller, true);
+    CUresult result = real(address, handle, flags);
+
+    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
+        opened(*address, own);
+    nxm_leave(mode);
+    return result;
+}
+
 CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
 {
     NXM_NEEDS(cuIpcOpenMemHandle_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
-    CUresult result = nxm_real.cuIpcOpenMemHandle_v2(address, handle, flags);
+    return open_handle(NXM_CALLER, NXM_API_cuIpcOpenMemHandle_v2, nxm_real.cuIpcOpenMemHandle_v2, address, handle, flags);
+}
 
-    if (result == CUDA_SUCCESS && mode == NXM_MODE_SERVE)
-        opened(*address);
-    nxm_leave(mode);
-    return result;
+CUresult hook_cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
+{
+    NXM_NEEDS(cuIpcOpenMemHandle);
+    return open_handle(NXM_CALLER, NXM_API_cuIpcOpenMemHandle, nxm_real.cuIpcOpenMemHandle, address, handle, flags);
 }
 
 static CUresult real_close(void *address)

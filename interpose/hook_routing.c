@@ -8,18 +8,31 @@
 #include "hooks.h"
 #include "real.h"
 #include "route.h"
+#include "route_names.h"
 #include "runtime.h"
+
+/* What is read before the options are. `kept`: 0 unknown, 1 no, 2 yes; every thread finds the same. */
+static bool is_set(int *kept, const char *variable)
+{
+    int known = __atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (!known) {
+        const char *value = secure_getenv(variable);
+        known = value && value[0] == '1' && !value[1] ? 2 : 1;
+        __atomic_store_n(kept, known, __ATOMIC_RELAXED);
+    }
+    return known == 2;
+}
 
 bool nxm_route_keep_deepbind(void)
 {
-    static int keep; /* 0 unknown, 1 no, 2 yes; every thread finds the same */
-    int known = __atomic_load_n(&keep, __ATOMIC_RELAXED);
-    if (!known) {
-        const char *value = secure_getenv("NXMEM_KEEP_DEEPBIND");
-        known = value && value[0] == '1' && !value[1] ? 2 : 1;
-        __atomic_store_n(&keep, known, __ATOMIC_RELAXED);
-    }
-    return known == 2;
+    static int keep;
+    return is_set(&keep, "NXMEM_KEEP_DEEPBIND");
+}
+
+bool nxm_route_coverage(void)
+{
+    static int coverage;
+    return is_set(&coverage, "NXMEM_COVERAGE");
 }
 
 CUresult hook_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)

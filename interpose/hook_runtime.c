@@ -167,6 +167,27 @@ static cudaError_t allocate_array_3d(enum nxm_api api, REAL(cudaMalloc3DArray), 
     return result;
 }
 
+static cudaError_t allocate_mipmapped(enum nxm_api api, REAL(cudaMallocMipmappedArray), cudaMipmappedArray_t *array,
+                                      const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned levels,
+                                      unsigned flags)
+{
+    bool unseen;
+    cudaError_t result = LABELLED(api, 0, real(array, desc, extent, levels, flags), &unseen);
+    uint64_t bytes = 0;
+    for (unsigned i = 0; unseen && desc && i < levels && i < 32; ++i)
+        bytes += array_bytes(desc, extent.width >> i ? extent.width >> i : 1, extent.height >> i, extent.depth >> i);
+    if (unseen && array && desc) observe(api, *array, bytes, NXM_CLASS_ARRAY);
+    return result;
+}
+
+static cudaError_t release_mipmapped(enum nxm_api api, REAL(cudaFreeMipmappedArray), cudaMipmappedArray_t array)
+{
+    bool unseen;
+    cudaError_t result = LABELLED(api, 0, real(array), &unseen);
+    if (unseen && array) nxm_observe_runtime_free((uint64_t)(uintptr_t)array);
+    return result;
+}
+
 static cudaError_t release_array(enum nxm_api api, REAL(cudaFreeArray), cudaArray_t array)
 {
     bool unseen;
@@ -208,3 +229,8 @@ NXM_RUNTIME_HOOK(cudaMalloc3DArray, allocate_array_3d,
                   unsigned flags),
                  array, desc, extent, flags)
 NXM_RUNTIME_HOOK(cudaFreeArray, release_array, (cudaArray_t array), array)
+NXM_RUNTIME_HOOK(cudaMallocMipmappedArray, allocate_mipmapped,
+                 (cudaMipmappedArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+                  unsigned levels, unsigned flags),
+                 array, desc, extent, levels, flags)
+NXM_RUNTIME_HOOK(cudaFreeMipmappedArray, release_mipmapped, (cudaMipmappedArray_t array), array)

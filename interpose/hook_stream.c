@@ -10,16 +10,20 @@
 
 static CUresult waited(enum nxm_mode mode, CUresult result)
 {
-    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS) {
         nxm_lane_poll(NXM_MOMENT_WAIT);
+        nxm_lane_keep_limit();
+    }
     nxm_leave(mode);
     return result;
 }
 
 static CUresult waited_for_context(enum nxm_mode mode, CUcontext context, CUresult result)
 {
-    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS) {
         nxm_lane_poll_context(context);
+        nxm_lane_keep_limit(); /* of what waits in other contexts */
+    }
     nxm_leave(mode);
     return result;
 }
@@ -38,6 +42,31 @@ CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 
     return waited(mode, nxm_real.cuStreamSynchronize_ptsz(stream));
+}
+
+/* The work has passed, but the program did not wait: only releases that cannot wait either. */
+static CUresult queried(enum nxm_mode mode, CUresult result)
+{
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+        nxm_lane_poll(NXM_MOMENT_ANY);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuStreamQuery(CUstream stream)
+{
+    NXM_NEEDS(cuStreamQuery);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return queried(mode, nxm_real.cuStreamQuery(stream));
+}
+
+CUresult hook_cuStreamQuery_ptsz(CUstream stream)
+{
+    NXM_NEEDS(cuStreamQuery_ptsz);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+
+    return queried(mode, nxm_real.cuStreamQuery_ptsz(stream));
 }
 
 CUresult hook_cuCtxSynchronize(void)
@@ -68,16 +97,15 @@ static void tell_gone(struct nxm_scope *scope, void *key)
 }
 
 /* Every waiting block has an event of its own, so nothing hangs on the handle once the key is retired. */
-CUresult hook_cuStreamDestroy_v2(CUstream stream)
+static CUresult destroy(const void *caller, CUstream stream, __typeof__(nxm_real.cuStreamDestroy_v2) real)
 {
-    NXM_NEEDS(cuStreamDestroy_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    enum nxm_mode mode = nxm_enter(caller, false);
     bool ours = mode == NXM_MODE_SERVE && stream != NULL;
     uint64_t key = ours && nxm_plugin() ? nxm_stream_key(stream, false) : 0;
 
     if (ours)
         nxm_stream_key_retire(stream); /* before its handle may come back; if the destroy fails, a key changed early */
-    CUresult result = nxm_real.cuStreamDestroy_v2(stream);
+    CUresult result = real(stream);
     /* Captures are followed from the start of the process, and so is their end. */
     bool last_capture = result == CUDA_SUCCESS && !nxm_is_child() && nxm_capture_stream_gone(stream);
     if (ours && result == CUDA_SUCCESS) {
@@ -89,6 +117,18 @@ CUresult hook_cuStreamDestroy_v2(CUstream stream)
     }
     nxm_leave(mode);
     return result;
+}
+
+CUresult hook_cuStreamDestroy(CUstream stream)
+{
+    NXM_NEEDS(cuStreamDestroy);
+    return destroy(NXM_CALLER, stream, nxm_real.cuStreamDestroy);
+}
+
+CUresult hook_cuStreamDestroy_v2(CUstream stream)
+{
+    NXM_NEEDS(cuStreamDestroy_v2);
+    return destroy(NXM_CALLER, stream, nxm_real.cuStreamDestroy_v2);
 }
 
 /* --- capture ------------------------------------------------------------------------------------------------------ */
@@ -104,47 +144,47 @@ static void captures_closed(const void *caller)
 
 /* The announcement stands between two calls: it must be made before the real begin and settled after it. A forked child
  * announces nothing: the thread whose record it would wait for stayed behind. */
-#define BEGIN_CAPTURE(symbol, per_thread, ...) \
+#define BEGIN_CAPTURE(symbol, per_thread, mode, ...) \
     NXM_NEEDS(symbol); \
     if (nxm_is_child()) \
         return nxm_real.symbol(__VA_ARGS__); \
     nxm_process_watch_forks(); \
     nxm_capture_announce(); \
     CUresult result = nxm_real.symbol(__VA_ARGS__); \
-    if (nxm_capture_begun(stream, per_thread, result)) \
+    if (nxm_capture_begun(stream, per_thread, mode, result)) \
         captures_closed(NXM_CALLER); \
     return result
 
 CUresult hook_cuStreamBeginCapture(CUstream stream)
 {
-    BEGIN_CAPTURE(cuStreamBeginCapture, false, stream);
+    BEGIN_CAPTURE(cuStreamBeginCapture, false, CU_STREAM_CAPTURE_MODE_GLOBAL, stream);
 }
 
 CUresult hook_cuStreamBeginCapture_ptsz(CUstream stream)
 {
-    BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, stream);
+    BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, true, CU_STREAM_CAPTURE_MODE_GLOBAL, stream);
 }
 
 CUresult hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-    BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, stream, mode);
+    BEGIN_CAPTURE(cuStreamBeginCapture_v2, false, mode, stream, mode);
 }
 
 CUresult hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
 {
-    BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, stream, mode);
+    BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true, mode, stream, mode);
 }
 
 CUresult hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
                                           const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
 {
-    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, stream, graph, dependencies, edges, count, mode);
+    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, mode, stream, graph, dependencies, edges, count, mode);
 }
 
 CUresult hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
                                                const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
 {
-    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, stream, graph, dependencies, edges, count, mode);
+    BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, mode, stream, graph, dependencies, edges, count, mode);
 }
 
 static CUresult ended(CUstream stream, bool per_thread, const void *caller, CUresult result)

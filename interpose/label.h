@@ -30,6 +30,11 @@ bool nxm_label_pop(struct nxm_label saved);        /* whether a driver hook fire
 
 /* A driver hook asks which name to record: the label's, marking it fired, else its own. An allocation names its size: one of
  * another size is the runtime's own affair (what it allocates when it starts, say) and keeps the driver's name. */
-enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes);
+enum nxm_api nxm_label_take_there(enum nxm_api own, uint64_t bytes);
+extern __thread struct nxm_label nxm_label __attribute__((tls_model("initial-exec"))); /* the thread's */
+static inline enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes)
+{
+    return __builtin_expect(nxm_label.api != 0, 0) ? nxm_label_take_there(own, bytes) : own;
+}
 
 #endif

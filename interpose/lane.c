@@ -1,12 +1,16 @@
 #include "lane.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "capture.h"
+#include "core/journal.h"
 #include "core/lock.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "core/nap.h"
 #include "giveback.h"
+#include "mark.h"
+#include "process.h"
 #include "real.h"
 
 /* No poll walks more lanes, nor gives back more, inside a call that waits for nothing. One that waits may give back all that
@@ -26,7 +30,9 @@ struct lane {
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_LANE);
 static struct lane *lanes; /* kept when empty, used again for another key */
 static struct lane *next_polled;
-static _Atomic uint64_t waiting_blocks, waiting_bytes;
+_Atomic uint64_t nxm_lane_blocks;
+static _Atomic uint64_t waiting_bytes, peak_bytes;
+static _Atomic bool record_owed; /* a parked block's event could not be recorded, though no capture was open */
 
 /* --- what waits ------------------------------------------------------------------------------------------------ */
 
@@ -45,26 +51,50 @@ static struct lane *find_lane(uint64_t key)
     return empty;
 }
 
-bool nxm_lane_append(uint64_t key, struct nxm_waiting *entry)
+static void count_in(uint64_t bytes) /* with the lock */
+{
+    uint64_t now = atomic_fetch_add(&waiting_bytes, bytes) + bytes;
+
+    atomic_fetch_add(&nxm_lane_blocks, 1);
+    if (now <= atomic_load(&peak_bytes))
+        return;
+    atomic_store(&peak_bytes, now);
+    if (nxm_journal())
+        atomic_store(&nxm_journal()->waiting_peak, now);
+}
+
+/* Without memory for one, a lane that streams share: what waits there waits longer than it has to. */
+static struct lane *add_lane(uint64_t key)
+{
+    static struct lane shared;
+    static bool is_there;
+    struct lane *lane = nxm_mem_new(sizeof *lane);
+
+    if (!lane && is_there)
+        return &shared;
+    if (!lane) {
+        lane = &shared;
+        is_there = true;
+    }
+    lane->key = key;
+    lane->next = lanes;
+    lanes = lane;
+    return lane;
+}
+
+void nxm_lane_append(uint64_t key, struct nxm_waiting *entry)
 {
     nxm_lock_acquire(&lock);
     struct lane *lane = find_lane(key);
-    if (!lane && (lane = nxm_mem_new(sizeof *lane)) != NULL) {
-        lane->key = key;
-        lane->next = lanes;
-        lanes = lane;
-    }
-    if (lane) {
-        if (lane->tail)
-            lane->tail->next = entry;
-        else
-            lane->head = entry;
-        lane->tail = entry;
-        atomic_fetch_add(&waiting_blocks, 1);
-        atomic_fetch_add(&waiting_bytes, entry->bytes);
-    }
+    if (!lane)
+        lane = add_lane(key);
+    if (lane->tail)
+        lane->tail->next = entry;
+    else
+        lane->head = entry;
+    lane->tail = entry;
+    count_in(entry->bytes);
     nxm_lock_release(&lock);
-    return lane != NULL;
 }
 
 static void pop(struct lane *lane, struct nxm_waiting *entry)
@@ -74,7 +104,7 @@ static void pop(struct lane *lane, struct nxm_waiting *entry)
     if (!lane->head)
         lane->tail = NULL;
     nxm_lock_release(&lock);
-    atomic_fetch_sub(&waiting_blocks, 1);
+    atomic_fetch_sub(&nxm_lane_blocks, 1);
     atomic_fetch_sub(&waiting_bytes, entry->bytes);
 }
 
@@ -127,7 +157,7 @@ static bool retire_head(const struct head *head, struct poll *poll)
         return true; /* its context is gone, and the block with it */
     if (entry->scope == poll->except || !has_passed(head))
         return false;
-    bool elsewhere = poll->moment == NXM_MOMENT_CONTEXT && entry->context != poll->context;
+    bool elsewhere = poll->moment == NXM_MOMENT_CONTEXT && entry->context != poll->context && !atomic_load(&entry->orphan);
     if (nxm_giveback(entry, elsewhere ? NXM_MOMENT_WAIT : poll->moment, &error) == NXM_EUNSUPPORTED)
         return false;
     poll->bytes += entry->bytes;
@@ -198,21 +228,27 @@ static unsigned lane_count(void)
 /* Everything that waits now, once. */
 static uint64_t poll_all(enum nxm_moment moment, CUcontext context, struct nxm_scope *except)
 {
-    struct poll poll = { .moment = moment, .context = context, .except = except, .budget = atomic_load(&waiting_blocks) };
+    struct poll poll = { .moment = moment, .context = context, .except = except, .budget = atomic_load(&nxm_lane_blocks) };
 
+    if (atomic_load_explicit(&record_owed, memory_order_relaxed) && atomic_exchange(&record_owed, false))
+        nxm_lane_captures_closed();
+    nxm_mark_poll(NXM_MARK_ALL, except);
     if (poll.budget != 0)
         poll_lanes(lane_count(), &poll);
     nxm_giveback_drain(except);
     return poll.bytes;
 }
 
-void nxm_lane_poll(enum nxm_moment moment)
+void nxm_lane_poll_all(enum nxm_moment moment)
 {
     struct poll poll = { .moment = moment, .budget = POLLED_ENTRIES };
 
-    if (moment != NXM_MOMENT_ANY)
+    if (moment != NXM_MOMENT_ANY) {
         poll_all(moment, NULL, NULL);
-    else if (atomic_load_explicit(&waiting_blocks, memory_order_relaxed) != 0)
+        return;
+    }
+    nxm_mark_poll(POLLED_LANES, NULL);
+    if (atomic_load_explicit(&nxm_lane_blocks, memory_order_relaxed) != 0)
         poll_lanes(POLLED_LANES, &poll);
 }
 
@@ -231,14 +267,13 @@ void nxm_lane_poll_context(CUcontext context)
 /* Whether everything that the context has in flight now has passed. Not asked where asking would wait. */
 static bool is_idle(CUcontext context, unsigned milliseconds)
 {
-    const struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
     CUevent event = NULL;
 
     if (!context || !nxm_real.cuCtxRecordEvent || nxm_event_record_on_context(context, &event) != CUDA_SUCCESS)
         return false;
     bool passed = nxm_event_passed(event);
     for (unsigned waited = 0; waited < milliseconds && !passed && !nxm_capture_open(); waited++) {
-        nanosleep(&pause, NULL);
+        nxm_nap(1000000);
         passed = nxm_event_passed(event);
     }
     nxm_event_give(context, event);
@@ -248,7 +283,7 @@ static bool is_idle(CUcontext context, unsigned milliseconds)
 void nxm_lane_flush(CUcontext context, unsigned milliseconds)
 {
     poll_all(NXM_MOMENT_WAIT, NULL, NULL);
-    if (atomic_load(&waiting_blocks) == 0)
+    if (atomic_load(&nxm_lane_blocks) == 0)
         return;
     context = or_current(context);
     CUstreamCaptureMode mode = nxm_capture_relax();
@@ -271,16 +306,31 @@ static bool lane_is_empty(uint64_t key)
     return empty;
 }
 
+/* Looks again and again until there is enough, or it has been long, or a capture is open. */
+static void wait_until(bool (*enough)(uint64_t argument), uint64_t argument, unsigned milliseconds)
+{
+    for (unsigned waited = 0; waited < milliseconds && !enough(argument) && !nxm_capture_open(); waited++) {
+        nxm_lane_flush(NULL, 0);
+        if (!enough(argument))
+            nxm_nap(1000000);
+    }
+}
+
 void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds)
 {
-    struct timespec pause = { .tv_sec = 0, .tv_nsec = 1000000 };
-
-    for (unsigned waited = 0; waited < milliseconds && !lane_is_empty(stream_key) && !nxm_capture_open(); waited++) {
-        nxm_lane_flush(NULL, 0);
-        if (!lane_is_empty(stream_key))
-            nanosleep(&pause, NULL);
-    }
+    wait_until(lane_is_empty, stream_key, milliseconds);
     nxm_lane_flush(NULL, 0);
+}
+
+static bool waits_at_most(uint64_t bytes)
+{
+    return atomic_load_explicit(&waiting_bytes, memory_order_relaxed) <= bytes;
+}
+
+void nxm_lane_keep_to(uint64_t limit)
+{
+    if (!waits_at_most(limit))
+        wait_until(waits_at_most, limit, nxm_options()->oom_wait_ms);
 }
 
 int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
@@ -291,40 +341,62 @@ int64_t nxm_lane_reclaim(void *owner, struct nxm_allocator *allocator, NxmemDevi
 
 void nxm_lane_amount(uint64_t *ret_blocks, uint64_t *ret_bytes)
 {
-    *ret_blocks = atomic_load(&waiting_blocks);
+    *ret_blocks = atomic_load(&nxm_lane_blocks);
     *ret_bytes = atomic_load(&waiting_bytes);
+}
+
+uint64_t nxm_lane_peak(void)
+{
+    return atomic_load(&peak_bytes);
 }
 
 /* --- captures and contexts that end ------------------------------------------------------------------------- */
 
-static struct nxm_waiting *claim_parked(void)
+static bool is_parked(const struct nxm_waiting *entry)
+{
+    return !entry->event && !entry->recording && !atomic_load(&entry->orphan);
+}
+
+/* One that neither this pass nor a later one has asked for yet: of two passes at once, the older one gives way. */
+static struct nxm_waiting *claim_parked(uint64_t pass)
 {
     struct nxm_waiting *parked = NULL;
 
     nxm_lock_acquire(&lock);
     for (struct lane *lane = lanes; lane && !parked; lane = lane->next) {
         for (struct nxm_waiting *e = lane->head; e && !parked; e = e->next)
-            parked = e->event || e->recording || atomic_load(&e->orphan) ? NULL : e;
+            parked = is_parked(e) && e->tried < pass ? e : NULL;
     }
-    if (parked)
+    if (parked) {
         parked->recording = true;
+        parked->tried = pass;
+    }
     nxm_lock_release(&lock);
     return parked;
 }
 
-void nxm_lane_captures_closed(void)
+CUresult nxm_lane_captures_closed(void)
 {
+    static _Atomic uint64_t passes;
+    uint64_t pass = atomic_fetch_add(&passes, 1) + 1;
+    CUresult first = CUDA_SUCCESS;
     struct nxm_waiting *parked;
-    bool recorded = true;
 
-    while (recorded && (parked = claim_parked()) != NULL) {
+    while ((parked = claim_parked(pass)) != NULL) {
         CUevent event = NULL;
-        recorded = nxm_event_record_on_context(parked->context, &event) == CUDA_SUCCESS;
+        CUresult result = nxm_event_record_on_context(parked->context, &event);
         nxm_lock_acquire(&lock);
         parked->event = event;
         parked->recording = false;
         nxm_lock_release(&lock);
+        first = first == CUDA_SUCCESS ? result : first;
     }
+    if (first != CUDA_SUCCESS) {
+        atomic_store(&record_owed, true);
+        nxm_log(NXM_LOG_INFO, "after a capture some frees still wait: the driver records no event for them (CUDA code %d)",
+                (int)first);
+    }
+    return first;
 }
 
 /* Takes out of the lanes what hangs on the context's events. An entry that another thread has in hand only learns of it. */
@@ -349,7 +421,7 @@ static struct nxm_waiting *take_orphans(CUcontext context)
             *link = entry->next;
             entry->next = orphans;
             orphans = entry;
-            atomic_fetch_sub(&waiting_blocks, 1);
+            atomic_fetch_sub(&nxm_lane_blocks, 1);
             atomic_fetch_sub(&waiting_bytes, entry->bytes);
         }
     }
@@ -366,8 +438,10 @@ void nxm_lane_context_gone(CUcontext context, bool alive)
         struct nxm_error error = { 0 };
         orphan->next = NULL;
         if (orphan->scope->context == context || /* closing the scope gives the block back */
-            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error) != NXM_EUNSUPPORTED || !nxm_lane_append(ORPHANS, orphan))
+            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error) != NXM_EUNSUPPORTED)
             nxm_waiting_free(orphan);
+        else
+            nxm_lane_append(ORPHANS, orphan);
         orphan = next;
     }
     nxm_giveback_drain(NULL);

@@ -8,6 +8,7 @@
 #include "door.h"
 #include "exit.h"
 #include "lane.h"
+#include "peers.h"
 #include "process.h"
 #include "real.h"
 #include "scope.h"
@@ -42,6 +43,7 @@ static void start(void)
     if (!nxm_process_prepare())
         return;
     nxm_scope_reclaim_with(nxm_lane_reclaim);
+    nxm_scope_greet_with(nxm_peers_tell);
     nxm_process_load_plugin();
     nxm_exit_register(); /* after the plugin, so that X1 runs before the plugin's own exit handlers */
     nxm_log(NXM_LOG_INFO, "version %s, plugin %s", NXM_VERSION, nxm_plugin() ? nxm_plugin_path() : "none");
@@ -64,29 +66,46 @@ static bool begin_once(void)
     return nxm_turn_is_done(&first_use);
 }
 
-enum nxm_mode nxm_enter(const void *caller, bool begin)
+/* The thread is counted, and not served: it called from the plugin, or the door is closed. */
+static __attribute__((noinline)) enum nxm_mode turned_away(bool nested)
+{
+    nxm_door_count_out();
+    if (nested)
+        return NXM_MODE_NESTED;
+    nxm_thread.inside++; /* in our tables, if no more in the plugin: no report from a signal handler here */
+    return NXM_MODE_LATE;
+}
+
+static inline enum nxm_mode enter(const void *caller, uint32_t here)
+{
+    nxm_spread_add_at(&nxm_door_inside, here, 0, 1);
+    /* Looked at while counted: whoever unloads the plugin takes the handle first and waits for this to be over. */
+    bool nested = nxm_plugin_contains(caller);
+    if (__builtin_expect(nested || nxm_door_is_closed(), 0))
+        return turned_away(nested);
+    nxm_thread.inside++;
+    return NXM_MODE_SERVE;
+}
+
+/* Not the program's call, or the first of its thread, or of the process. */
+static __attribute__((noinline)) enum nxm_mode enter_otherwise(const void *caller, bool begin)
 {
     if (nxm_thread.foreign != 0)
         return NXM_MODE_NESTED;
-    if (nxm_is_child())
+    if (!nxm_turn_is_done(&first_use) && (nxm_is_child() || !begin || !begin_once()))
         return NXM_MODE_NATIVE;
-    if (!nxm_turn_is_done(&first_use) && (!begin || !begin_once()))
+    if (nxm_is_child()) /* or the turn has ended in "not at all" */
         return NXM_MODE_NATIVE;
-    if (nxm_is_child()) /* the turn may have ended in "not at all" */
-        return NXM_MODE_NATIVE;
-    nxm_door_count_in();
-    /* Looked at while counted: whoever unloads the plugin takes the handle first and waits for this to be over. */
-    struct nxm_module *plugin = nxm_plugin();
-    bool nested = plugin && nxm_module_contains(plugin, caller);
-    if (nested || nxm_door_is_closed()) {
-        nxm_door_count_out();
-        if (nested)
-            return NXM_MODE_NESTED;
-        nxm_thread.inside++; /* in our tables, if no more in the plugin: no report from a signal handler here */
-        return NXM_MODE_LATE;
-    }
-    nxm_thread.inside++;
-    return NXM_MODE_SERVE;
+    return enter(caller, nxm_spread_assign()); /* in nothing of ours is it counted yet */
+}
+
+enum nxm_mode nxm_enter(const void *caller, bool begin)
+{
+    uint32_t here = nxm_spread_place;
+
+    if (__builtin_expect(here == 0 || nxm_thread.foreign != 0 || !nxm_turn_is_done(&first_use) || !nxm_is_surely_ours(), 0))
+        return enter_otherwise(caller, begin);
+    return enter(caller, here);
 }
 
 bool nxm_is_plugins_call(const void *caller)
@@ -96,17 +115,8 @@ bool nxm_is_plugins_call(const void *caller)
     if (nxm_is_child() || !nxm_plugin())
         return false;
     nxm_door_count_in(); /* as in nxm_enter: the plugin stays while it is looked at */
-    struct nxm_module *plugin = nxm_plugin();
-    bool its = plugin && nxm_module_contains(plugin, caller);
+    bool its = nxm_plugin_contains(caller);
     nxm_door_count_out();
     return its;
 }
 
-void nxm_leave(enum nxm_mode mode)
-{
-    if (mode != NXM_MODE_SERVE && mode != NXM_MODE_LATE)
-        return;
-    nxm_thread.inside--;
-    if (mode == NXM_MODE_SERVE)
-        nxm_door_count_out();
-}

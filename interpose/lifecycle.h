@@ -10,6 +10,9 @@
 
 #include <stdbool.h>
 
+#include "door.h"
+#include "thread.h"
+
 /* How a hook must treat the call it was entered for. */
 enum nxm_mode {
     NXM_MODE_SERVE,  /* the program's call, the shim at work: must be left with nxm_leave */
@@ -21,7 +24,15 @@ enum nxm_mode {
 /* `caller`: the hook's return address. `begin`: this call may be the first use (an allocation); otherwise a
  * process in which nothing began stays so. */
 enum nxm_mode nxm_enter(const void *caller, bool begin);
-void nxm_leave(enum nxm_mode mode); /* takes every mode */
+static inline void nxm_leave(enum nxm_mode mode) /* takes every mode */
+{
+    if (mode == NXM_MODE_SERVE) {
+        nxm_thread.inside--;
+        nxm_door_count_out();
+    } else if (mode == NXM_MODE_LATE) {
+        nxm_thread.inside--;
+    }
+}
 
 /* Whether code at `caller` is the plugin's, or this thread is inside it: for hooks of the runtime, whose driver calls come from
  * the runtime's code. */

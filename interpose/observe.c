@@ -35,6 +35,14 @@ bool nxm_observe_made_room(enum nxm_mode mode, CUresult result)
     return true;
 }
 
+static void note_refusal(uint64_t key, const struct nxm_block *block)
+{
+    if (block->id != 0)
+        nxm_tally_misuse(NXM_MISUSE_OTHER_KIND, key, block);
+    else
+        nxm_tally_misuse(NXM_MISUSE_NOT_ALLOCATED, key, NULL);
+}
+
 CUresult nxm_observe_free(enum nxm_mode mode, enum nxm_table table, uint64_t key, nxm_observed_free call, void *argument)
 {
     struct nxm_block block;
@@ -46,6 +54,9 @@ CUresult nxm_observe_free(enum nxm_mode mode, enum nxm_table table, uint64_t key
     nxm_record_free_end(nxm_table(table), &block, result == CUDA_SUCCESS);
     if (mode == NXM_MODE_LATE && block.id != 0)
         nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
+    if (key != 0 && (table == NXM_TABLE_MEMORY || table == NXM_TABLE_REGISTERED) &&
+        (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
+        note_refusal(key, &block);
     return result;
 }
 

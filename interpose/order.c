@@ -48,29 +48,6 @@ uint64_t nxm_stream_key(CUstream stream, bool per_thread)
     return fallback_key(stream, per_thread);
 }
 
-static void order_init(struct nxm_order *order, uint32_t kind, CUcontext context)
-{
-    memset(order, 0, sizeof *order);
-    order->cuda.struct_size = sizeof order->cuda;
-    order->cuda.kind = kind;
-    order->cuda.context = (uint64_t)(uintptr_t)context;
-    order->context = context;
-    order->device = nxm_context_device(context);
-}
-
-CUresult nxm_order_synchronous(struct nxm_order *ret_order)
-{
-    CUcontext context = NULL;
-    CUresult result = nxm_real.cuCtxGetCurrent ? nxm_real.cuCtxGetCurrent(&context) : CUDA_ERROR_NOT_FOUND;
-
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!context)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    order_init(ret_order, NXMEM_CUDA_ORDER_SYNCHRONOUS, context);
-    return CUDA_SUCCESS;
-}
-
 static void ask_capture(CUstream stream, bool per_thread, struct nxm_order *order)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -81,6 +58,7 @@ static void ask_capture(CUstream stream, bool per_thread, struct nxm_order *orde
         return;
     CUresult result = ask(stream, &status);
     order->capturing = result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE; /* unknown means capturing */
+    order->unsaid = result;
     order->implicit = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
@@ -98,7 +76,8 @@ CUresult nxm_order_stream(CUstream stream, bool per_thread, struct nxm_order *re
         return result;
     if (!context)
         return CUDA_ERROR_INVALID_CONTEXT;
-    order_init(ret_order, NXMEM_CUDA_ORDER_STREAM, context);
+    /* A green context's streams are its own; whose device they are on is the same. */
+    nxm_order_init(ret_order, NXMEM_CUDA_ORDER_STREAM, context, nxm_context_place(context, &nxm_thread.place)->device);
     ret_order->cuda.stream = (uint64_t)(uintptr_t)stream;
     ret_order->cuda.flags = per_thread ? NXMEM_CUDA_ORDER_FLAG_PER_THREAD : 0;
     ask_capture(stream, per_thread, ret_order);

@@ -24,8 +24,8 @@ _Static_assert(sizeof(struct nxm_real) == FIELDS * sizeof(void *), "one pointer 
     _Static_assert(offsetof(struct nxm_real, symbol) == (NXM_API_##symbol - 1) * sizeof(void *), #symbol);
 #include "cuda_api.def"
 
-enum { EMPTY, FILLING, READY };
-static unsigned state; /* the table may be read once this is READY */
+enum { EMPTY, FILLING };
+unsigned nxm_real_state;
 
 /* --- which driver ---------------------------------------------------------------------------------- */
 
@@ -93,17 +93,17 @@ static void fields_fill(const struct nxm_object *driver, void *fields[FIELDS])
 static void fields_publish(void *fields[FIELDS])
 {
     unsigned expected = EMPTY;
-    if (__atomic_compare_exchange_n(&state, &expected, FILLING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(&nxm_real_state, &expected, FILLING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         memcpy(&nxm_real, fields, sizeof nxm_real);
-        __atomic_store_n(&state, READY, __ATOMIC_RELEASE);
+        __atomic_store_n(&nxm_real_state, NXM_REAL_READY, __ATOMIC_RELEASE);
     }
-    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != READY) /* as long as that copy takes */
-        __asm__ volatile("pause");
+    while (__atomic_load_n(&nxm_real_state, __ATOMIC_ACQUIRE) != NXM_REAL_READY) /* as long as that copy takes */
+        nxm_spin();
 }
 
 static bool ready_with(const void *answer)
 {
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) return true;
+    if (__atomic_load_n(&nxm_real_state, __ATOMIC_ACQUIRE) == NXM_REAL_READY) return true;
     if (!nxm_next_dlsym) nxm_route_resolve();
     struct nxm_object driver;
     if (!nxm_next_dlsym || !driver_find(answer, &driver)) return false;
@@ -113,7 +113,7 @@ static bool ready_with(const void *answer)
     return true;
 }
 
-bool nxm_real_ready(void)
+bool nxm_real_find(void)
 {
     return ready_with(NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "core/here.h"
 #include "cuda_types.h"
 #include "label.h"
 
@@ -21,7 +22,7 @@
     X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventRecord_ptsz) X(cuEventQuery) \
     X(cuEventSynchronize) X(cuDeviceGetDefaultMemPool) \
     X(cuGraphDestroy) \
-    X(cuDevicePrimaryCtxGetState)
+    X(cuMemPoolGetAccess) X(cuDevicePrimaryCtxGetState)
 
 struct nxm_real {
 #define DRIVER(symbol, like, class_) __typeof__(like) *symbol;
@@ -32,11 +33,17 @@ struct nxm_real {
 };
 
 /* Every pointer NULL until the driver is known; a pointer the driver lacks stays NULL for ever. */
-extern struct nxm_real nxm_real;
+extern NXM_HERE struct nxm_real nxm_real;
 
 /* Makes nxm_real valid if libcuda is loaded (never loads it). Idempotent, cheap when already done; every
  * driver hook calls it first. false: no libcuda in this process. */
-bool nxm_real_ready(void);
+bool nxm_real_find(void);
+#define NXM_REAL_READY 2u
+extern NXM_HERE unsigned nxm_real_state; /* the table may be read once this is NXM_REAL_READY */
+static inline bool nxm_real_ready(void)
+{
+    return __builtin_expect(__atomic_load_n(&nxm_real_state, __ATOMIC_ACQUIRE) == NXM_REAL_READY, 1) || nxm_real_find();
+}
 
 /* Whether `address` is the real function of that row (a DRIVER row). A driver that nobody named
  * libcuda is adopted here: an object that answers to a driver's name, and has the others, is one. */

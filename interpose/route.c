@@ -6,6 +6,7 @@
 #include "objects.h"
 #include "real.h"
 #include "route_libc.h"
+#include "route_names.h"
 #include "runtime.h"
 
 /* --- the names ------------------------------------------------------------------------------------- */
@@ -183,8 +184,13 @@ struct nxm_decision nxm_route_dlsym(void *handle, const char *name, const char *
     if (!nxm_next_dlsym) nxm_route_resolve();
     if (!name || name[0] != 'c' || name[1] != 'u' || !nxm_next_dlsym) return jump(handle);
     struct lookup lookup = {handle, name, version, caller, name_find(name)};
-    if (lookup.api == NXM_API_UNKNOWN) return jump(handle);
-    return decide(&lookup);
+    if (lookup.api == NXM_API_UNKNOWN) {
+        nxm_names_asked(name);
+        return jump(handle);
+    }
+    struct nxm_decision decision = decide(&lookup);
+    if (decision.substitute || handle == RTLD_DEFAULT) nxm_names_hooked(lookup.api);
+    return decision;
 }
 
 /* --- dlopen ---------------------------------------------------------------------------------------- */
@@ -193,8 +199,17 @@ int nxm_route_dlopen(const char *file, int flags)
 {
     if (!nxm_next_dlopen) nxm_route_resolve();
     if (file) nxm_runtime_forget_callers(); /* a new object may take the place of one that went */
-    if (file && (flags & RTLD_DEEPBIND) && !nxm_route_keep_deepbind()) flags &= ~RTLD_DEEPBIND;
+    if (file && (flags & RTLD_DEEPBIND)) {
+        if (nxm_route_keep_deepbind()) nxm_names_uncovered(file, false);
+        else flags &= ~RTLD_DEEPBIND;
+    }
     return flags;
+}
+
+void nxm_route_dlmopen(long space, const char *file)
+{
+    if (!nxm_next_dlmopen) nxm_route_resolve();
+    if (file && space != LM_ID_BASE) nxm_names_uncovered(file, true);
 }
 
 /* --- cuGetProcAddress ------------------------------------------------------------------------------ */
@@ -261,18 +276,25 @@ static void naming_look(void *argument, const struct nxm_objects *objects)
     }
     for (unsigned api = 1; api < sizeof procs / sizeof procs[0] && !naming->api; ++api)
         if (nxm_elf_define(elf, names[api].text) == naming->address) naming->api = (enum nxm_api)api;
-    naming->exported = naming->api || nxm_elf_exports_at(elf, naming->address);
+    naming->exported = naming->api || nxm_elf_name_at(elf, naming->address);
+}
+
+static enum nxm_api proc_find(const void *real, const char *name, int version, uint64_t flags)
+{
+    for (unsigned api = 1; api < sizeof procs / sizeof procs[0]; ++api)
+        if (nxm_real_is((enum nxm_api)api, real)) return (enum nxm_api)api;
+    enum nxm_api requested = name ? proc_by_request(name, version, flags) : NXM_API_UNKNOWN;
+    if (!requested) return NXM_API_UNKNOWN; /* not one of our names: most of a runtime's hundreds */
+    struct naming naming = {.address = real};
+    if (!nxm_objects_query(naming_look, &naming)) return NXM_API_UNKNOWN;
+    return naming.exported ? naming.api : requested;
 }
 
 void *nxm_route_proc(void *real, const char *name, int version, uint64_t flags)
 {
     if (!nxm_real_ready()) return real;
-    for (unsigned api = 1; api < sizeof procs / sizeof procs[0]; ++api)
-        if (nxm_real_is((enum nxm_api)api, real)) return names[api].hook;
-    enum nxm_api requested = name ? proc_by_request(name, version, flags) : NXM_API_UNKNOWN;
-    if (!requested) return real; /* not one of our names: most of a runtime's hundreds */
-    struct naming naming = {.address = real};
-    if (!nxm_objects_query(naming_look, &naming)) return real;
-    if (naming.exported) return naming.api ? names[naming.api].hook : real;
-    return names[requested].hook;
+    enum nxm_api api = proc_find(real, name, version, flags);
+    if (api) nxm_names_hooked(api);
+    else nxm_names_given(real, name, version);
+    return api ? names[api].hook : real;
 }

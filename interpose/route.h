@@ -18,6 +18,7 @@ struct nxm_decision {
 };
 struct nxm_decision nxm_route_dlsym(void *handle, const char *name, const char *version, const void *caller);
 int nxm_route_dlopen(const char *file, int flags); /* the flags to jump with */
+void nxm_route_dlmopen(long space, const char *file); /* nothing is changed there */
 
 /* Whether a dlopen's RTLD_DEEPBIND stays (NXMEM_KEEP_DEEPBIND=1): what is opened so is out of our sight. */
 bool nxm_route_keep_deepbind(void);

@@ -157,12 +157,19 @@ static size_t symbol_count(const struct nxm_elf *elf)
     return (size_t)last + 1;
 }
 
-bool nxm_elf_exports_at(const struct nxm_elf *elf, const void *address)
+const char *nxm_elf_name_at(const struct nxm_elf *elf, const void *address)
 {
     size_t count = symbol_count(elf);
     for (size_t index = 1; index < count; ++index)
-        if (is_definition(elf, index) && address_of(elf, index) == address) return true;
-    return false;
+        if (is_definition(elf, index) && address_of(elf, index) == address) return elf->strings + elf->symbols[index].st_name;
+    return NULL;
+}
+
+const char *nxm_elf_next_reference(const struct nxm_elf *elf, size_t *cursor)
+{
+    for (size_t count = symbol_count(elf); ++*cursor < count;)
+        if (elf->symbols[*cursor].st_shndx == SHN_UNDEF) return elf->strings + elf->symbols[*cursor].st_name;
+    return NULL;
 }
 
 static const char *library_of_version(const struct nxm_elf *elf, unsigned version)

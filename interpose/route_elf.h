@@ -30,8 +30,11 @@ bool nxm_elf_open(uintptr_t base, const ElfW(Dyn) *dynamic, struct nxm_elf *ret_
  * (The address of an indirect function is that of its resolver: good for "is it defined", not for calling.) */
 void *nxm_elf_define(const struct nxm_elf *elf, const char *name);
 
-/* Whether some exported symbol starts exactly at `address`. */
-bool nxm_elf_exports_at(const struct nxm_elf *elf, const void *address);
+/* The exported symbol that starts exactly at `address`; NULL: none. */
+const char *nxm_elf_name_at(const struct nxm_elf *elf, const void *address);
+
+/* Walks the names that the object leaves to others to define: the one after *cursor (start with 0); NULL at the end. */
+const char *nxm_elf_next_reference(const struct nxm_elf *elf, size_t *cursor);
 
 /* The library whose version the object asks for in its reference to `name` (libcudart.so.13); NULL: no
  * reference, or an unversioned one. */

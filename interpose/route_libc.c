@@ -7,6 +7,7 @@
 void *(*nxm_next_dlsym)(void *handle, const char *name);
 void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
 void *(*nxm_next_dlopen)(const char *file, int flags);
+void *(*nxm_next_dlmopen)(long space, const char *file, int flags);
 const void *nxm_route_startup_end;
 static const struct link_map *definer_of_dlsym; /* libc, or its loader */
 
@@ -61,6 +62,7 @@ void nxm_route_resolve(void)
     if (!own) return;
     void *found_dlvsym = define_next(own, "dlvsym", &definer);
     void *found_dlopen = define_next(own, "dlopen", &definer);
+    void *found_dlmopen = define_next(own, "dlmopen", &definer);
     void *found_dlsym = define_next(own, "dlsym", &definer);
     if (!found_dlsym) return;
     if (is_before(own, definer)) {
@@ -71,7 +73,16 @@ void nxm_route_resolve(void)
     definer_of_dlsym = definer;
     __atomic_store_n((void **)&nxm_next_dlvsym, found_dlvsym, __ATOMIC_RELEASE);
     __atomic_store_n((void **)&nxm_next_dlopen, found_dlopen, __ATOMIC_RELEASE);
+    __atomic_store_n((void **)&nxm_next_dlmopen, found_dlmopen, __ATOMIC_RELEASE);
     __atomic_store_n((void **)&nxm_next_dlsym, found_dlsym, __ATOMIC_RELEASE);
+}
+
+void *nxm_route_libc_function(const char *name)
+{
+    struct nxm_elf elf;
+    if (!nxm_next_dlsym) nxm_route_resolve();
+    if (!definer_of_dlsym || !nxm_elf_open(definer_of_dlsym->l_addr, definer_of_dlsym->l_ld, &elf)) return NULL;
+    return nxm_elf_define(&elf, name);
 }
 
 void *nxm_route_pin(const char *name)

@@ -17,10 +17,14 @@
 extern void *(*nxm_next_dlsym)(void *handle, const char *name);
 extern void *(*nxm_next_dlvsym)(void *handle, const char *name, const char *version);
 extern void *(*nxm_next_dlopen)(const char *file, int flags);
+extern void *(*nxm_next_dlmopen)(long space, const char *file, int flags);
 
 /* A library whose scope holds none of our names: asking there makes the loader itself say "undefined symbol".
  * NULL: none. Calls dlopen, since a library that was only needed has no scope of its own until then. */
 void *nxm_route_barren_handle(void);
+
+/* The function of that name beside dlsym; NULL: none there. Leaves dlerror alone. */
+void *nxm_route_libc_function(const char *name);
 
 /* Pins the object that the loader knows as `name` ("" for the program): a handle that may be asked, or NULL. */
 void *nxm_route_pin(const char *name);
@@ -29,6 +33,16 @@ void *nxm_route_pin(const char *name);
 extern const void *nxm_route_startup_end;
 
 extern ElfW(Dyn) nxm_route_own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+/* One turn of a wait for another thread that is about to be done. */
+static inline void nxm_spin(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("pause");
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 
 void nxm_route_resolve(void); /* idempotent */
 struct link_map *nxm_route_first_object(void);

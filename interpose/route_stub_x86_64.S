@@ -1,4 +1,4 @@
-/* dlsym, dlvsym and dlopen as the program calls them: ask the decider, then answer or *jump*, so that the C
+/* dlsym, dlvsym, dlopen and dlmopen as the program calls them: ask the decider, then answer or *jump*, so that the C
  * library's function sees the caller's own return address. Nothing is kept; no unwinding state changes hands
  * beyond the pushes described by the CFI.
  */
@@ -77,5 +77,34 @@ dlopen:
 1:  ret
     .cfi_endproc
     .size dlopen, . - dlopen
+
+/* rdi namespace, rsi file, edx flags: only looked at. */
+    .globl dlmopen
+    .type dlmopen, @function
+    .balign 16
+dlmopen:
+    .cfi_startproc
+    endbr64
+    push %rdi
+    .cfi_adjust_cfa_offset 8
+    push %rsi
+    .cfi_adjust_cfa_offset 8
+    push %rdx
+    .cfi_adjust_cfa_offset 8
+    call nxm_route_dlmopen
+    pop %rdx
+    .cfi_adjust_cfa_offset -8
+    pop %rsi
+    .cfi_adjust_cfa_offset -8
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    xor %eax, %eax
+    mov nxm_next_dlmopen(%rip), %r11
+    test %r11, %r11
+    jz 1f
+    jmp *%r11
+1:  ret
+    .cfi_endproc
+    .size dlmopen, . - dlmopen
 
     .section .note.GNU-stack, "", @progbits

@@ -73,7 +73,7 @@ static unsigned slot_publish(const struct slot *filled)
             __atomic_store_n(&slots_published, count + 1, __ATOMIC_RELEASE);
             return count;
         }
-        __asm__ volatile("pause");
+        nxm_spin();
     }
 }
 

@@ -4,35 +4,109 @@
 #include <string.h>
 
 #include "context.h"
+#include "core/journal.h"
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/nap.h"
 #include "process.h"
 #include "real.h"
+#include "stale.h"
 #include "thread.h"
 
 #define CLOSE_SPINS 10000
+#define CLOSE_DRAINS 16 /* a tenth of a second in all */
 
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct nxm_scope *scopes, *gone_scopes;
+static struct nxm_ending *endings;
 static char mechanism_name[64];
-static nxm_scope_reclaimer *reclaim; /* set before the first scope is opened */
+static nxm_scope_reclaimer *reclaim; /* set before the first scope is opened; so is the next */
+static void (*greet)(struct nxm_scope *scope);
 static struct nxm_allocator_totals given_up; /* what allocators that are gone left behind */
 
-/* The record for (context, device), made if there is none. NULL: no memory for it. */
+/* Counts that a scope has left behind, all of them 0 again: a list through what lies apart in them. */
+static struct nxm_spread *spare_counts;
+
+static struct nxm_spread **link_of(struct nxm_spread *counts)
+{
+    return (struct nxm_spread **)(void *)counts->lines[0].apart;
+}
+
+static struct nxm_spread *take_counts(void)
+{
+    struct nxm_spread *counts = spare_counts;
+
+    if (!counts)
+        return nxm_mem_new(sizeof *counts);
+    spare_counts = *link_of(counts);
+    return counts;
+}
+
+/* A release that is still queued keeps them: its end lowers one. */
+static void leave_counts(struct nxm_scope *scope)
+{
+    if (nxm_spread_sum(scope->counts, NXM_SCOPE_PINS) != 0)
+        return;
+    nxm_lock_acquire(&lock);
+    *link_of(scope->counts) = spare_counts;
+    spare_counts = scope->counts;
+    nxm_lock_release(&lock);
+}
+
+static struct nxm_scope *make(CUcontext context, int device)
+{
+    struct nxm_scope *scope = nxm_mem_new(sizeof *scope);
+
+    if (!scope || !(scope->counts = take_counts())) {
+        nxm_mem_free(scope);
+        return NULL;
+    }
+    scope->context = context;
+    scope->device = device;
+    scope->next = scopes;
+    return scopes = scope;
+}
+
+void nxm_scope_ending_begin(struct nxm_ending *ending, CUcontext context)
+{
+    ending->context = context;
+    ending->shut = NULL;
+    nxm_lock_acquire(&lock);
+    ending->next = endings;
+    endings = ending;
+    nxm_lock_release(&lock);
+}
+
+void nxm_scope_ending_end(struct nxm_ending *ending)
+{
+    nxm_lock_acquire(&lock);
+    struct nxm_ending **link = &endings;
+    while (*link && *link != ending)
+        link = &(*link)->next;
+    if (*link)
+        *link = ending->next;
+    nxm_lock_release(&lock);
+}
+
+static bool is_ending(CUcontext context) /* with the lock; stream-ordered memory, of no context, never is */
+{
+    const struct nxm_ending *ending = endings;
+
+    while (ending && ending->context != context)
+        ending = ending->next;
+    return ending;
+}
+
+/* The record for (context, device), made if there is none. NULL: no memory for it, or the context is ending. */
 static struct nxm_scope *find_or_make(CUcontext context, int device)
 {
     nxm_lock_acquire(&lock);
     struct nxm_scope *scope = scopes;
     while (scope && (scope->context != context || scope->device != device || atomic_load(&scope->closed)))
         scope = scope->next;
-    if (!scope && (scope = nxm_mem_new(sizeof *scope)) != NULL) {
-        scope->context = context;
-        scope->device = device;
-        atomic_store(&scope->users, 1);
-        scope->next = scopes;
-        scopes = scope;
-    }
+    if (!scope && !is_ending(context))
+        scope = make(context, device);
     nxm_lock_release(&lock);
     return scope;
 }
@@ -42,6 +116,8 @@ static void remember_mechanism(const char *name)
     nxm_lock_acquire(&lock);
     if (!mechanism_name[0]) {
         strncpy(mechanism_name, name, sizeof mechanism_name - 1);
+        if (nxm_journal())
+            nxm_journal_text(nxm_journal()->mechanism, sizeof nxm_journal()->mechanism, name);
     }
     nxm_lock_release(&lock);
 }
@@ -76,12 +152,34 @@ static bool serves_devices(const struct nxm_module *module)
     return false;
 }
 
+/* Counted first and looked at second, as closing sets first and looks second: one of the two sees the other. */
+static bool pin_scope(void *argument)
+{
+    struct nxm_scope *scope = argument;
+
+    if (atomic_load(&scope->closed))
+        return false;
+    nxm_spread_raise(scope->counts, NXM_SCOPE_PINS, 1);
+    if (!atomic_load(&scope->closed))
+        return true;
+    nxm_spread_lower(scope->counts, NXM_SCOPE_PINS, 1);
+    return false;
+}
+
+static void unpin_scope(void *argument)
+{
+    struct nxm_scope *scope = argument; /* never freed, so that a late completion may still come here */
+
+    nxm_spread_lower(scope->counts, NXM_SCOPE_PINS, 1);
+}
+
 static void open_scope(struct nxm_scope *scope)
 {
     struct nxm_module *module = nxm_plugin();
     NxmemDeviceId device = { NXMEM_TIER_DEVICE, (uint32_t)scope->device };
     struct nxm_allocator_options options = {
-        .blocks = nxm_table(NXM_TABLE_MEMORY), .owner = scope, .reclaim = reclaim,
+        .blocks = nxm_table(NXM_TABLE_MEMORY), .owner = scope, .reclaim = reclaim, .stale = nxm_stale_make_way,
+        .pins = { .pin = pin_scope, .unpin = unpin_scope, .context = scope },
     };
     struct nxm_error error = { 0 };
     size_t mechanism = 0;
@@ -149,29 +247,26 @@ void nxm_scope_reclaim_with(nxm_scope_reclaimer *reclaimer)
     reclaim = reclaimer;
 }
 
-bool nxm_scope_enter(struct nxm_scope *scope)
+void nxm_scope_greet_with(void (*greeter)(struct nxm_scope *scope))
 {
-    unsigned users = atomic_load(&scope->users);
-
-    do {
-        if (users == 0 || atomic_load(&scope->closed))
-            return false;
-    } while (!atomic_compare_exchange_weak(&scope->users, &users, users + 1));
-    return true;
+    greet = greeter;
 }
 
-void nxm_scope_leave(struct nxm_scope *scope)
+/* One of those who leave a closed scope, or the one who closed it, is the last to find it empty. */
+void nxm_scope_leave_closed(struct nxm_scope *scope)
 {
-    if (atomic_fetch_sub(&scope->users, 1) != 1)
+    if (!atomic_load(&scope->given_up) || nxm_spread_sum(scope->counts, NXM_SCOPE_USERS) != 0 ||
+        atomic_exchange(&scope->empty, true))
         return;
-    struct nxm_allocator *allocator = scope->allocator; /* last: nobody else looks at it any more */
-    if (!allocator)
-        return;
-    scope->allocator = NULL;
-    keep_totals(allocator);
-    nxm_foreign_begin();
-    nxm_allocator_unref(allocator);
-    nxm_foreign_end();
+    struct nxm_allocator *allocator = scope->allocator; /* nobody else looks at it any more */
+    if (allocator) {
+        scope->allocator = NULL;
+        keep_totals(allocator);
+        nxm_foreign_begin();
+        nxm_allocator_unref(allocator);
+        nxm_foreign_end();
+    }
+    leave_counts(scope);
 }
 
 /* Entered, and opened if it can be had. Whoever opens is inside, so that a close meanwhile leaves the allocator to it. */
@@ -184,7 +279,9 @@ static struct nxm_scope *enter_opened(const struct nxm_order *order)
         return NULL;
     if (!nxm_turn_is_done(&scope->opening) && nxm_turn_take(&scope->opening) == NXM_TURN_YOURS) {
         open_scope(scope);
-        nxm_turn_finish(&scope->opening);
+        nxm_turn_finish(&scope->opening); /* from here on others find it: nothing that is new is missed */
+        if (scope->allocator && greet)
+            greet(scope);
     }
     if (nxm_turn_is_done(&scope->opening))
         return scope;
@@ -192,26 +289,52 @@ static struct nxm_scope *enter_opened(const struct nxm_order *order)
     return NULL;
 }
 
-struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse)
+struct nxm_scope *nxm_scope_enter_another(const struct nxm_order *order, bool *ret_refuse)
 {
     struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? enter_opened(order) : NULL;
-
-    *ret_refuse = false;
-    if (scope && scope->allocator)
+    if (scope && scope->allocator) {
+        nxm_thread.scopes[order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS] = scope;
         return scope;
+    }
     *ret_refuse = nxm_refuse_instead() && !(scope && scope->unserved);
     if (scope)
         nxm_scope_leave(scope);
     return NULL;
 }
 
-static void close_scope(struct nxm_scope *scope)
+/* What the plugin has queued shall end before the context does. The last user is the caller, so the allocator is there. */
+static void let_releases_end(struct nxm_scope *scope)
 {
-    if (atomic_exchange(&scope->closed, true))
-        return;
-    /* A program that destroys a context under its own running calls is on its own natively too: bounded. */
-    for (int i = 0; i < CLOSE_SPINS && atomic_load(&scope->users) > 1; i++)
+    long pause = 0;
+
+    for (int pass = 0; pass < CLOSE_DRAINS && nxm_spread_sum(scope->counts, NXM_SCOPE_PINS) != 0; pass++) {
+        nxm_nap(pause);
+        pause += 1000000;
+        nxm_foreign_begin();
+        nxm_allocator_drain(scope->allocator, UINT64_MAX);
+        nxm_foreign_end();
+    }
+}
+
+/* true: it is the caller's to give up, who is inside. A program that destroys a context under its own running calls is on its own
+ * natively too: the wait for them is bounded. */
+static bool shut(struct nxm_scope *scope)
+{
+    if (!nxm_scope_enter(scope))
+        return false;
+    if (atomic_exchange(&scope->closed, true)) {
+        nxm_scope_leave(scope);
+        return false;
+    }
+    for (int i = 0; i < CLOSE_SPINS && nxm_spread_sum(scope->counts, NXM_SCOPE_USERS) > 1; i++)
         sched_yield();
+    return true;
+}
+
+static void give_up(struct nxm_scope *scope)
+{
+    let_releases_end(scope);
+    atomic_store(&scope->given_up, true);
     nxm_scope_leave(scope);
 }
 
@@ -238,15 +361,48 @@ static void unlink_scope(struct nxm_scope *gone)
     nxm_lock_release(&lock);
 }
 
-void nxm_scope_close_context(CUcontext context)
+void nxm_scope_shut_context(struct nxm_ending *ending)
 {
     for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
-        if (scope->context != context)
+        if (scope->context != ending->context || !shut(scope))
             continue;
-        close_scope(scope);
-        unlink_scope(scope);
+        scope->next_shut = ending->shut;
+        ending->shut = scope;
     }
-    nxm_context_forget(context);
+}
+
+static bool is_open_for_use(const struct nxm_scope *scope) /* entered */
+{
+    return nxm_turn_is_done(&scope->opening) && scope->allocator;
+}
+
+void nxm_scope_each_shut(struct nxm_ending *ending, void (*visit)(struct nxm_scope *scope, void *argument), void *argument)
+{
+    for (struct nxm_scope *scope = ending->shut; scope; scope = scope->next_shut) {
+        if (is_open_for_use(scope))
+            visit(scope, argument);
+    }
+}
+
+void nxm_scope_give_up(struct nxm_ending *ending)
+{
+    for (struct nxm_scope *scope = ending->shut, *next; scope; scope = next) {
+        next = scope->next_shut;
+        unlink_scope(scope);
+        give_up(scope);
+    }
+    ending->shut = NULL;
+    nxm_context_forget(ending->context);
+}
+
+void nxm_scope_close_context(CUcontext context)
+{
+    struct nxm_ending ending;
+
+    nxm_scope_ending_begin(&ending, context);
+    nxm_scope_shut_context(&ending);
+    nxm_scope_give_up(&ending);
+    nxm_scope_ending_end(&ending);
 }
 
 void nxm_scope_lose_context(CUcontext context)
@@ -259,8 +415,10 @@ void nxm_scope_lose_context(CUcontext context)
 
 void nxm_scope_close_all(void)
 {
-    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope))
-        close_scope(scope);
+    for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
+        if (shut(scope))
+            give_up(scope);
+    }
 }
 
 void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void *argument)
@@ -268,7 +426,7 @@ void nxm_scope_each(void (*visit)(struct nxm_scope *scope, void *argument), void
     for (struct nxm_scope *scope = next_open(NULL); scope; scope = next_open(scope)) {
         if (!nxm_scope_enter(scope))
             continue;
-        if (nxm_turn_is_done(&scope->opening) && scope->allocator)
+        if (is_open_for_use(scope))
             visit(scope, argument);
         nxm_scope_leave(scope);
     }

@@ -13,21 +13,35 @@
 
 #include "companion.h"
 #include "core/allocator.h"
+#include "core/spread.h"
 #include "cuda_types.h"
 #include "order.h"
+#include "thread.h"
 #include "turn.h"
+
+enum nxm_scope_count {
+    NXM_SCOPE_USERS, /* threads inside; each lowers what it raised itself */
+    /* Releases queued in the plugin: they pin the context that the scope stands for (core/pins.h). Once it is closed there are no
+     * new ones, and closing waits for those that there are, within bounds. */
+    NXM_SCOPE_PINS,
+};
 
 struct nxm_scope {
     struct nxm_scope *next;
     struct nxm_scope *gone_before; /* among those off the list; they are never freed */
+    struct nxm_scope *next_shut;   /* in the hands of the one who closes them */
     CUcontext context; /* NULL: the device's stream-ordered memory */
     int device;
     struct nxm_turn opening;
     struct nxm_allocator *allocator; /* NULL: this scope stays native */
     bool unserved;                   /* because the plugin has nothing for this device: no failure */
     struct nxm_companion companion;
-    _Atomic unsigned users; /* 1 for being open, 1 for each thread inside; the decrement to 0 gives the allocator up */
+    /* enum nxm_scope_count. It is 8 KiB, so the next scope has it when nobody is inside this one any more; whoever comes here late
+     * looks whether the scope is closed before he touches it. */
+    struct nxm_spread *counts;
     _Atomic bool closed;
+    _Atomic bool given_up; /* by the one who closed it: whoever then finds nobody inside gives the allocator up */
+    _Atomic bool empty;    /* somebody has */
     _Atomic bool lost; /* its context went after X1: nothing was done about it, but its blocks can no longer be freed */
 };
 
@@ -35,11 +49,52 @@ struct nxm_scope {
 typedef int64_t nxm_scope_reclaimer(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes);
 void nxm_scope_reclaim_with(nxm_scope_reclaimer *reclaimer);
 
+/* Who is shown each scope right after it was opened, entered, no lock held. Set once, at first use. */
+void nxm_scope_greet_with(void (*greet)(struct nxm_scope *scope));
+
 /* The scope for this order, opened on first need and entered: leave it after use. NULL: the driver serves, unless
  * *ret_refuse says that the program asked for failure instead (NXMEM_ON_ERROR=fail, and the plugin cannot be had). */
-struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse);
-bool nxm_scope_enter(struct nxm_scope *scope); /* false: closed */
-void nxm_scope_leave(struct nxm_scope *scope);
+static inline struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse);
+struct nxm_scope *nxm_scope_enter_another(const struct nxm_order *order, bool *ret_refuse);
+void nxm_scope_leave_closed(struct nxm_scope *scope);
+
+/* Each counts first and looks second, as closing does it the other way round: one of the two sees the other. */
+static inline void nxm_scope_leave(struct nxm_scope *scope)
+{
+    nxm_spread_lower(scope->counts, NXM_SCOPE_USERS, 1);
+    if (atomic_load(&scope->closed))
+        nxm_scope_leave_closed(scope);
+}
+
+static inline bool nxm_scope_enter(struct nxm_scope *scope) /* false: closed */
+{
+    if (atomic_load(&scope->closed))
+        return false;
+    nxm_spread_raise(scope->counts, NXM_SCOPE_USERS, 1);
+    if (!atomic_load(&scope->closed))
+        return true;
+    nxm_scope_leave(scope);
+    return false;
+}
+
+/* The one that this thread was in the last time, if it is for this order too. */
+static inline struct nxm_scope *nxm_scope_enter_again(const struct nxm_order *order)
+{
+    bool synchronous = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS;
+    struct nxm_scope *scope = nxm_thread.scopes[!synchronous];
+
+    if (!scope || scope->device != order->device || (synchronous && scope->context != order->context))
+        return NULL;
+    return nxm_scope_enter(scope) ? scope : NULL;
+}
+
+static inline struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse)
+{
+    struct nxm_scope *scope = nxm_scope_enter_again(order);
+
+    *ret_refuse = false;
+    return __builtin_expect(scope != NULL, 1) ? scope : nxm_scope_enter_another(order, ret_refuse);
+}
 
 const char *nxm_scope_mechanism(void);   /* the name of the first mechanism opened, or NULL */
 
@@ -49,8 +104,23 @@ uint64_t nxm_scope_cached_bytes(void);
 /* Sums over every allocator there was: what an allocator left quarantined stays quarantined when it is gone. */
 void nxm_scope_totals(struct nxm_allocator_totals *ret_totals);
 
-/* Closes what lives in this context; waits, within bounds, for threads inside. */
-void nxm_scope_close_context(CUcontext context);
+/* A context whose end has begun: no scope is opened for it any more, the driver serves. Else what a thread allocates between
+ * the closing of its scopes and the driver's own call would outlive it here. Owned by the one who ends it, on his stack. */
+struct nxm_ending {
+    CUcontext context;
+    struct nxm_scope *shut; /* through their `next_shut` */
+    struct nxm_ending *next;
+};
+void nxm_scope_ending_begin(struct nxm_ending *ending, CUcontext context);
+void nxm_scope_ending_end(struct nxm_ending *ending); /* the driver has ended it, or has not: its handle may live again */
+
+/* Shuts the context's scopes: nobody else gets in from here on, and within bounds those inside are waited for. What they hold is
+ * still there, for `visit`, until it is given up. So nobody goes on adding to what is being given back. */
+void nxm_scope_shut_context(struct nxm_ending *ending);
+void nxm_scope_each_shut(struct nxm_ending *ending, void (*visit)(struct nxm_scope *scope, void *argument), void *argument);
+void nxm_scope_give_up(struct nxm_ending *ending);
+
+void nxm_scope_close_context(CUcontext context); /* all of this at once */
 void nxm_scope_close_all(void); /* X1 */
 void nxm_scope_lose_context(CUcontext context); /* after X1 */
 

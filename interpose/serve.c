@@ -10,10 +10,14 @@
 #include "cuda_status.h"
 #include "deferral.h"
 #include "lane.h"
+#include "mark.h"
 #include "process.h"
 #include "owned.h"
+#include "pool.h"
 #include "real.h"
+#include "route_names.h"
 #include "scope.h"
+#include "stale.h"
 #include "tally.h"
 #include "thread.h"
 
@@ -21,22 +25,12 @@
 
 void nxm_record(struct nxm_blocks *table, struct nxm_block *block)
 {
-    struct nxm_block stale;
-
     block->id = nxm_block_next_id();
     block->state = NXM_BLOCK_LIVE;
     block->stack = nxm_stack_capture(nxm_options()->stacks);
     int result = nxm_blocks_insert(table, block);
-    if (result == NXM_EEXIST && nxm_blocks_claim(table, block->address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING,
-                                                 &stale) == NXM_OK) {
-        /* The driver handed out an address that we believe live: it was freed by a route we do not see. */
-        if (stale.allocator == NULL) {
-            nxm_tally_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
-            result = nxm_blocks_insert(table, block);
-        } else {
-            nxm_blocks_claim(table, stale.address, stale.id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
-        }
-    }
+    if (result == NXM_EEXIST && nxm_stale_drop(table, block->address))
+        result = nxm_blocks_insert(table, block);
     if (result != NXM_OK) {
         static int once;
         nxm_log_once(&once, "cannot record 0x%llx (%d): the report will miss it", (unsigned long long)block->address,
@@ -54,10 +48,12 @@ void nxm_record_free_end(struct nxm_blocks *table, const struct nxm_block *block
 {
     if (block->id == 0)
         return;
-    if (freed)
+    if (freed) {
+        nxm_tally_freed(block);
         nxm_blocks_remove(table, block->address, block->id);
-    else
-        nxm_blocks_claim(table, block->address, block->id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
+        return;
+    }
+    nxm_blocks_claim(table, block->address, block->id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
 }
 
 /* --- allocating ---------------------------------------------------------------------------------------------- */
@@ -65,14 +61,24 @@ void nxm_record_free_end(struct nxm_blocks *table, const struct nxm_block *block
 static void fill_block(struct nxm_block *block, const struct nxm_order *order, uint64_t bytes, enum nxm_class class_,
                        enum nxm_api api)
 {
-    memset(block, 0, sizeof *block);
-    block->bytes = bytes;
-    block->class_ = (uint8_t)class_;
-    block->api = (uint16_t)api;
-    block->device = order ? order->device : -1;
     /* Stream-ordered memory belongs to its device's pool and outlives contexts. */
-    if (order && order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS)
-        block->context = (uint64_t)(uintptr_t)order->context;
+    bool of_context = order && order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS;
+
+    /* Each for itself: to clear what is filled afterwards costs as much again. */
+    block->address = 0;
+    block->bytes = bytes;
+    block->align = 0;
+    block->id = 0;
+    block->allocator = NULL;
+    block->context = of_context ? (uint64_t)(uintptr_t)order->context : 0;
+    block->owned = block->mapped = 0;
+    block->tag = 0;
+    block->stack = 0;
+    block->device = order ? order->device : -1;
+    block->api = (uint16_t)api;
+    block->class_ = (uint8_t)class_;
+    block->state = 0;
+    block->flags = 0;
 }
 
 CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nxm_class class_, enum nxm_api api,
@@ -128,42 +134,55 @@ static void surround_end(struct surroundings around)
     nxm_capture_restore(around.mode);
 }
 
-/* One attempt. The block's stack is captured once, before the plugin runs. */
-static int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
-                         struct nxm_error *error)
+static inline int ask_plugin(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
+                             struct nxm_error *error)
 {
-    struct nxm_companion_call call = { &scope->companion, &order->cuda };
-    bool companion = nxm_companion_allocates(&scope->companion);
-    bool unaware = !companion && order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS;
-    struct surroundings around = { 0 };
+    struct nxm_companion_call call = { .companion = &scope->companion, .order = &order->cuda };
+    nxm_allocate_call by = nxm_companion_allocates(&scope->companion) ? nxm_companion_allocate : NULL;
 
-    if (unaware)
-        around = surround(order);
     nxm_foreign_begin();
     nxm_thread.block_is_range = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
-    int result = nxm_allocator_allocate(scope->allocator, block, companion ? nxm_companion_allocate : NULL, &call, error);
+    int result = nxm_allocator_allocate(scope->allocator, block, by, &call, error);
     nxm_thread.block_is_range = false;
     nxm_foreign_end();
-    if (unaware)
-        surround_end(around);
     return result;
 }
 
-/* The plugin was given an address whose record still stands: that block was freed by a route we do not see. So it is with
- * every block of the driver's (a graph that took its memory along, say), and with one that a mechanism got from the driver
- * and hands out as it is. That mechanism still counts the old block, so the gate stays shut: the safe side. */
-static bool drop_stale(const struct nxm_scope *scope, uint64_t address)
+static __attribute__((noinline)) int ask_unaware(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
+                                                 struct nxm_error *error)
 {
-    struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
-    bool as_it_is = scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
-    struct nxm_block stale;
+    struct surroundings around = surround(order);
+    int result = ask_plugin(scope, order, block, error);
 
-    if (nxm_blocks_find(memory, address, &stale) != NXM_OK || (stale.allocator && !as_it_is) ||
-        nxm_blocks_claim(memory, address, stale.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &stale) != NXM_OK)
-        return false;
-    nxm_blocks_remove(memory, address, stale.id);
-    nxm_tally_add(NXM_AMOUNT_OUT_OF_SIGHT, stale.bytes);
-    return true;
+    surround_end(around);
+    return result;
+}
+
+/* One attempt. The block's stack is captured once, before the plugin runs. */
+static inline int allocate_once(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
+                                struct nxm_error *error)
+{
+    if (__builtin_expect(!nxm_companion_allocates(&scope->companion) && order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS, 0))
+        return ask_unaware(scope, order, block, error);
+    return ask_plugin(scope, order, block, error);
+}
+
+/* What waits on release lanes may be what is missing. */
+static __attribute__((noinline)) int allocate_after_waiting(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
+                                  struct nxm_error *error)
+{
+    uint64_t waiting = 0, waiting_bytes = 0;
+
+    nxm_lane_amount(&waiting, &waiting_bytes);
+    if (waiting == 0 && !nxm_giveback_owed())
+        return NXM_ENOMEM;
+    nxm_lane_flush(order->context, nxm_options()->oom_wait_ms);
+    int result = allocate_once(scope, order, block, error);
+    if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
+        nxm_lane_wait(order->cuda.stream_key, nxm_options()->oom_wait_ms);
+        result = allocate_once(scope, order, block, error);
+    }
+    return result;
 }
 
 /* A plugin that refuses always would fill the log: the first few, then each power of ten. */
@@ -181,58 +200,74 @@ static void say_refusal(int result, enum nxm_api api, uint64_t bytes, const stru
             (unsigned long long)bytes, error->text, shown && count >= 3 ? " (further ones are shown now and then)" : "");
 }
 
+/* Memory of the default pool as the program sees it, of which the driver knows nothing. */
+static bool stands_in_for_pool(const struct nxm_scope *scope, const struct nxm_block *block)
+{
+    return block->context == 0 && !(scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION);
+}
+
+/* What the plugin refused, or what there was no memory of our own to record. */
+static __attribute__((noinline)) CUresult not_allocated(int result, const struct nxm_error *error, const struct nxm_order *order,
+                                                        uint64_t bytes, enum nxm_api api, nxm_native_call call, void *argument,
+                                                        CUdeviceptr *ret_address)
+{
+    bool ours = error->status == NXMEM_STATUS_OK && bytes <= UINT64_MAX / 2; /* beyond, no size could be rounded up */
+
+    if (result == NXM_ENOMEM && ours && !nxm_refuse_instead()) {
+        static int once;
+        nxm_log_once(&once, "no memory of our own to record a block in (%s): the driver serves", error->text);
+        return nxm_serve_native(order, bytes, NXM_CLASS_NATIVE, api, 0, call, argument, ret_address);
+    }
+    CUresult answer = nxm_cuda_status(result, error);
+    say_refusal(result, api, bytes, error);
+    return answer;
+}
+
 CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
                             nxm_native_call call, void *argument, CUdeviceptr *ret_address)
 {
-    struct nxm_error error = { 0 };
+    struct nxm_error error; /* written by every failure */
     struct nxm_block block;
 
     nxm_lane_poll(NXM_MOMENT_ANY);
     fill_block(&block, order, bytes, NXM_CLASS_DEVICE, api);
     block.align = NXM_DEVICE_ALIGN;
     block.tag = (uint64_t)(uintptr_t)scope;
-    block.stack = nxm_stack_capture(nxm_options()->stacks);
+    if (nxm_options()->stacks != 0)
+        block.stack = nxm_stack_capture(nxm_options()->stacks);
 
     int result = allocate_once(scope, order, &block, &error);
-    uint64_t waiting = 0, waiting_bytes = 0;
-    nxm_lane_amount(&waiting, &waiting_bytes);
-    if (result == NXM_EEXIST && drop_stale(scope, block.address))
-        result = allocate_once(scope, order, &block, &error);
-    if (result == NXM_ENOMEM && (waiting > 0 || nxm_giveback_owed())) {
-        nxm_lane_flush(order ? order->context : NULL, nxm_options()->oom_wait_ms);
-        result = allocate_once(scope, order, &block, &error);
-        if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
-            nxm_lane_wait(order->cuda.stream_key, nxm_options()->oom_wait_ms);
-            result = allocate_once(scope, order, &block, &error);
-        }
-    }
-    bool ours = error.status == NXMEM_STATUS_OK && bytes <= UINT64_MAX / 2; /* beyond, no size could be rounded up */
-    if (result == NXM_ENOMEM && ours && !nxm_refuse_instead()) {
-        static int once;
-        nxm_log_once(&once, "no memory of our own to record a block in (%s): the driver serves", error.text);
-        return nxm_serve_native(order, bytes, NXM_CLASS_NATIVE, api, 0, call, argument, ret_address);
-    }
-    CUresult answer = nxm_cuda_status(result, &error);
-    if (result == NXM_OK) {
-        *ret_address = block.address;
+    if (result == NXM_ENOMEM)
+        result = allocate_after_waiting(scope, order, &block, &error);
+    if (__builtin_expect(result != NXM_OK, 0))
+        return not_allocated(result, &error, order, bytes, api, call, argument, ret_address);
+    *ret_address = block.address;
+    if (stands_in_for_pool(scope, &block))
+        nxm_pool_used(block.device, block.bytes);
+    if (nxm_log_shows(NXM_LOG_DEBUG))
         nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the plugin", nxm_api_names[api], (unsigned long long)bytes,
                 (unsigned long long)block.address);
-    } else {
-        say_refusal(result, api, bytes, &error);
-    }
-    return answer;
+    return CUDA_SUCCESS;
 }
 
 /* --- freeing ------------------------------------------------------------------------------------------------- */
 
-static CUresult free_native(struct nxm_blocks *memory, const struct nxm_block *block, nxm_native_free call, void *argument)
+static void disclaim(const struct nxm_block *block)
 {
-    struct nxm_block claimed;
+    nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), block->address, block->id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL);
+}
 
-    if (nxm_blocks_claim(memory, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &claimed) != NXM_OK)
-        return call(argument); /* another thread is freeing it: the driver judges */
+/* The block is claimed, or another thread is freeing it: the driver judges. */
+static CUresult free_native(struct nxm_blocks *memory, const struct nxm_block *block, bool claimed, nxm_native_free call,
+                            void *argument)
+{
     CUresult result = call(argument);
-    nxm_record_free_end(memory, &claimed, result == CUDA_SUCCESS);
+
+    if (!claimed)
+        return result;
+    nxm_record_free_end(memory, block, result == CUDA_SUCCESS);
+    if (result == CUDA_ERROR_INVALID_VALUE)
+        nxm_tally_misuse(NXM_MISUSE_OTHER_KIND, block->address, block);
     return result;
 }
 
@@ -243,32 +278,44 @@ static CUresult free_unknown(struct nxm_blocks *memory, CUdeviceptr address, nxm
     struct nxm_block around;
 
     if (nxm_owned_contains(address))
-        return nxm_tally_misuse("the plugin's own memory, not a block", address);
+        return nxm_tally_misuse(NXM_MISUSE_PLUGINS, address, NULL);
     CUresult result = call(argument);
     if (result == CUDA_SUCCESS)
         nxm_tally_add(NXM_AMOUNT_UNKNOWN_FREES, 0);
+    else if (result == CUDA_ERROR_INVALID_VALUE && nxm_blocks_containing(memory, address, &around) == NXM_OK)
+        nxm_tally_misuse(NXM_MISUSE_INSIDE, address, &around);
     else if (result == CUDA_ERROR_INVALID_VALUE)
-        nxm_tally_misuse(nxm_blocks_containing(memory, address, &around) == NXM_OK ? "inside a block" : "not allocated",
-                         address);
+        nxm_tally_misuse(NXM_MISUSE_NOT_ALLOCATED, address, NULL);
     return result;
 }
 
-/* The mechanism may do what the driver would: it gets the release with its order. */
+/* The mechanism may do what the driver would: it gets the release with its order. The block is claimed. */
 static CUresult free_through_companion(struct nxm_scope *scope, const struct nxm_block *block, const struct nxm_order *order)
 {
-    struct nxm_companion_call call = { &scope->companion, &order->cuda };
+    struct nxm_companion_call call = { .companion = &scope->companion, .order = &order->cuda };
     struct nxm_release release;
-    struct nxm_error error = { 0 };
+    struct nxm_error error;
 
     nxm_foreign_begin();
-    int result = nxm_allocator_enqueue(scope->allocator, block->address, block->id, NXM_BLOCK_LIVE, nxm_companion_enqueue,
-                                       &call, &release, &error);
+    int result = nxm_allocator_enqueue_claimed(scope->allocator, block, nxm_companion_enqueue, &call, &release, &error);
     nxm_foreign_end();
-    if (result == NXM_EBUSY || result == NXM_ENOENT)
-        return nxm_tally_misuse("freed twice", block->address);
-    if (result != NXM_OK)
+    if (result == NXM_OK)
+        nxm_mark_release(scope, order, release.ticket);
+    else
         nxm_log(NXM_LOG_INFO, "free of 0x%llx refused: %s", (unsigned long long)block->address, error.text);
     return nxm_cuda_status(result, &error);
+}
+
+static bool frees_are_deferred(void)
+{
+    static int once;
+
+    if (nxm_options()->free == NXM_FREE_SYNC)
+        return false;
+    if (!nxm_names_free_unseen())
+        return true;
+    nxm_log_once(&once, "the program has a form of cuMemFree that this version does not know: frees wait, as natively");
+    return false;
 }
 
 static CUresult free_through_lane(const struct nxm_block *block, const struct nxm_order *order, nxm_native_free call,
@@ -276,40 +323,73 @@ static CUresult free_through_lane(const struct nxm_block *block, const struct nx
 {
     if (order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS) {
         if (order->capturing && !order->implicit)
-            return call(argument); /* only graph memory may be freed there: the driver says so */
+            return order->unsaid != CUDA_SUCCESS ? order->unsaid : call(argument); /* only graph memory may be freed there, it says */
         return nxm_deferral_on_stream(block, order);
     }
-    bool wait = nxm_options()->free == NXM_FREE_SYNC;
     if (block->context == 0)
         return nxm_deferral_ordered(block, order->context);
-    return nxm_deferral_on_context(block, wait);
+    return nxm_deferral_on_context(block, !frees_are_deferred());
+}
+
+/* A synchronous free that shall not wait goes on the lane even where the mechanism knows CUDA's order. */
+static bool deferred(const struct nxm_block *block, const struct nxm_order *order)
+{
+    return order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS && block->context != 0 && frees_are_deferred() && !nxm_capture_open();
+}
+
+/* Of a block of the plugin, in its scope. `claimed`: nobody else is freeing it. */
+static CUresult free_in_scope(struct nxm_scope *scope, const struct nxm_block *block, bool claimed,
+                              const struct nxm_order *order, nxm_native_free call, void *argument)
+{
+    CUresult result;
+
+    if (nxm_companion_releases(&scope->companion) && !deferred(block, order)) {
+        if (!claimed)
+            return nxm_tally_misuse(NXM_MISUSE_TWICE, block->address, block);
+        result = free_through_companion(scope, block, order);
+    } else {
+        if (claimed)
+            disclaim(block);
+        result = free_through_lane(block, order, call, argument);
+    }
+    if (result == CUDA_SUCCESS && stands_in_for_pool(scope, block))
+        nxm_pool_unused(block->device, block->bytes);
+    return result;
 }
 
 CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument)
 {
     struct nxm_blocks *memory = nxm_table(NXM_TABLE_MEMORY);
     struct nxm_block block;
-    CUresult result;
 
     nxm_lane_poll(NXM_MOMENT_ANY);
-    if (nxm_blocks_find(memory, address, &block) != NXM_OK)
+    int found = nxm_blocks_claim(memory, address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block);
+    if (found == NXM_ENOENT)
         return free_unknown(memory, address, call, argument);
+    bool claimed = found == NXM_OK;
     if (!block.allocator)
-        return free_native(memory, &block, call, argument);
+        return free_native(memory, &block, claimed, call, argument);
     struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
-    if (!nxm_scope_enter(scope))
+    if (!nxm_scope_enter(scope)) {
+        if (claimed)
+            disclaim(&block);
         return CUDA_ERROR_INVALID_VALUE; /* its context is being destroyed under this call */
-    /* A synchronous free that shall not wait goes on the lane even where the mechanism knows CUDA's order. */
-    bool deferred = order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS && nxm_options()->free == NXM_FREE_DEFERRED &&
-                    block.context != 0 && !nxm_capture_open();
-    if (nxm_companion_releases(&scope->companion) && !deferred)
-        result = free_through_companion(scope, &block, order);
-    else
-        result = free_through_lane(&block, order, call, argument);
+    }
+    CUresult result = free_in_scope(scope, &block, claimed, order, call, argument);
     nxm_scope_leave(scope);
-    nxm_log(NXM_LOG_DEBUG, "free of 0x%llx, %llu bytes of the plugin, answered with CUDA code %d", (unsigned long long)address,
-            (unsigned long long)block.bytes, (int)result);
+    if (result == CUDA_SUCCESS)
+        nxm_tally_freed(&block);
+    if (nxm_log_shows(NXM_LOG_DEBUG))
+        nxm_log(NXM_LOG_DEBUG, "free of 0x%llx, %llu bytes of the plugin, answered with CUDA code %d", (unsigned long long)address,
+                (unsigned long long)block.bytes, (int)result);
     return result;
+}
+
+bool nxm_is_plugins_block(CUdeviceptr address)
+{
+    struct nxm_block block;
+
+    return nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block) == NXM_OK && block.allocator;
 }
 
 CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *argument)
@@ -321,7 +401,7 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     if (!memory || nxm_blocks_find(memory, address, &block) != NXM_OK)
         return nxm_owned_contains(address) ? CUDA_ERROR_INVALID_VALUE : call(argument);
     if (nxm_blocks_claim(memory, address, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block) != NXM_OK)
-        return block.allocator ? nxm_tally_misuse("freed twice", address) : call(argument);
+        return block.allocator ? nxm_tally_misuse(NXM_MISUSE_TWICE, address, &block) : call(argument);
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
     if (!block.allocator || (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION))
         result = call(argument);

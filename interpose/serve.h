@@ -28,6 +28,8 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
 typedef CUresult (*nxm_native_free)(void *argument);
 CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_native_free call, void *argument);
 
+bool nxm_is_plugins_block(CUdeviceptr address); /* live, or on its way back */
+
 /* After X1: the driver's own free where the block is the driver's, counted either way. */
 CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *argument);
 

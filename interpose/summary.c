@@ -5,13 +5,18 @@
 
 #include "core/allocator.h"
 #include "core/text.h"
+#include "coverage.h"
 #include "label.h"
+#include "lane.h"
 #include "process.h"
 #include "scope.h"
 #include "tally.h"
+#include "usage.h"
 
 static char program[PATH_MAX];
 static char note[96];
+static struct nxm_misuse misuses[NXM_MISUSES_MAX];
+static struct nxm_device_memory device_memory[NXM_USAGE_DEVICES];
 static struct nxm_blocks *reported[NXM_TABLE_COUNT];
 
 static bool add_open(void *sum, const struct nxm_block *import)
@@ -61,12 +66,19 @@ void nxm_summary_fill(struct nxm_report *ret_report)
     ret_report->freed_out_of_sight = nxm_tally_amount(NXM_AMOUNT_OUT_OF_SIGHT);
     ret_report->unknown_frees = nxm_tally_amount(NXM_AMOUNT_UNKNOWN_FREES);
     ret_report->misuse = nxm_tally(NXM_COUNT_MISUSE);
+    size_t different = nxm_misuse_list(misuses, NXM_MISUSES_MAX);
+    ret_report->misuses = misuses;
+    ret_report->misuse_count = different;
     nxm_scope_totals(&totals);
+    ret_report->waiting_peak_bytes = nxm_lane_peak();
     ret_report->views = totals.views;
     ret_report->quarantined = (struct nxm_amount){ totals.quarantined_blocks, totals.quarantined_bytes };
     ret_report->owned_bytes = totals.owned_bytes;
     ret_report->mapped_bytes = totals.mapped_bytes;
+    ret_report->device_memory = device_memory;
+    ret_report->device_memory_count = nxm_usage_list(device_memory);
     fill_imports(ret_report);
     fill_note(ret_report);
+    nxm_coverage_fill(ret_report);
     nxm_module_counters(&ret_report->counters);
 }

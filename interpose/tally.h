@@ -6,8 +6,13 @@
 
 #include <stdint.h>
 
+#include "core/blocks.h"
+#include "core/graves.h"
 #include "core/leaks.h"
+#include "core/misuse.h"
+#include "core/stack.h"
 #include "cuda_types.h"
+#include "process.h"
 
 enum nxm_count {
     NXM_COUNT_MISUSE,          /* frees answered with an error here: double, inside a plugin's own memory */
@@ -26,8 +31,16 @@ enum nxm_amount_kind {
 void nxm_tally_count(enum nxm_count which);
 void nxm_tally_add(enum nxm_amount_kind which, uint64_t bytes); /* one block of so many bytes */
 
-/* Notes the misuse and returns the driver's code for it, CUDA_ERROR_INVALID_VALUE. */
-CUresult nxm_tally_misuse(const char *what, uint64_t address);
+/* Notes the misuse, with this thread's stack, and returns the driver's code for it, CUDA_ERROR_INVALID_VALUE. `block`: which
+ * one is meant, NULL when nobody knows. */
+CUresult nxm_tally_misuse(enum nxm_misuse_kind kind, uint64_t address, const struct nxm_block *block);
+/* A free that was right: should the same come again, where the block came from is known. */
+static inline void nxm_tally_freed(const struct nxm_block *block)
+{
+    uint32_t stack = __builtin_expect(nxm_options()->free_stacks != 0, 0) ? nxm_stack_capture(nxm_options()->stacks) : 0;
+
+    nxm_graves_bury(block, stack);
+}
 
 uint64_t nxm_tally(enum nxm_count which);
 struct nxm_amount nxm_tally_amount(enum nxm_amount_kind which);

@@ -2,7 +2,6 @@
 
 #include <stdatomic.h>
 
-#include "core/lock.h"
 
 __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
 
@@ -13,16 +12,4 @@ uint32_t nxm_thread_number(void)
     if (nxm_thread.number == 0)
         nxm_thread.number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
     return nxm_thread.number;
-}
-
-void nxm_foreign_begin(void)
-{
-    nxm_lock_assert_none();
-    if (nxm_thread.foreign++ == 0)
-        nxm_thread.nested_error = CUDA_SUCCESS;
-}
-
-void nxm_foreign_end(void)
-{
-    nxm_thread.foreign--;
 }

@@ -10,13 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "context.h"
+#include "core/lock.h"
 #include "cuda_types.h"
+
+struct nxm_scope;
 
 struct nxm_thread {
     unsigned foreign;
     unsigned inside;
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
+    struct nxm_place place; /* where it last was */
+    struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
 };
 
@@ -26,7 +32,16 @@ extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-e
 uint32_t nxm_thread_number(void);
 
 /* Bracket every call into a plugin or the loader. No lock of ours may be held (checked). */
-void nxm_foreign_begin(void);
-void nxm_foreign_end(void);
+static inline void nxm_foreign_begin(void)
+{
+    nxm_lock_assert_none();
+    if (nxm_thread.foreign++ == 0)
+        nxm_thread.nested_error = CUDA_SUCCESS;
+}
+
+static inline void nxm_foreign_end(void)
+{
+    nxm_thread.foreign--;
+}
 
 #endif

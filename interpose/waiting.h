@@ -17,8 +17,9 @@ struct nxm_waiting {
     uint64_t address, id, bytes;
     CUcontext context;   /* of the event */
     CUevent event;       /* NULL: parked during a capture, not recorded yet */
+    uint64_t tried;      /* parked: the pass that last asked for its event */
     bool recording;      /* parked, and a thread is recording its event: nobody else touches the entry */
-    _Atomic bool orphan; /* its context is gone, the event with it; the work has passed */
+    _Atomic bool orphan; /* its context is gone, the event with it, or there was none; the work has passed */
 };
 
 struct nxm_waiting *nxm_waiting_new(const struct nxm_block *block); /* a plugin's block; NULL: no memory */
