@@ -26,10 +26,16 @@ struct nxp_backend {
     bool queues;           /* a queued release waits for a drain; else it is done inside enqueue */
     bool companion;        /* has the CUDA companion */
     NxmemStatus (*open)(NxmemDeviceId device); /* may refuse; NULL: always can */
+    void (*opened)(struct nxp_allocator *allocator); /* NULL: nothing to do. Its part of a new allocator, before anybody sees it */
     /* Sets ptr (never NULL, aligned, also for 0 bytes) and may set backing. A failure leaves nothing. */
     NxmemStatus (*allocate)(struct nxp_allocator *allocator, const NxmemCudaOrder *order, struct nxp_block *block);
     /* A failure leaves the block as it was. */
     NxmemStatus (*release)(struct nxp_allocator *allocator, const NxmemCudaOrder *order, struct nxp_block *block);
+    /* NULL: nothing to do. The block is about to be queued: what hangs on it while it is live goes now. */
+    void (*leaves)(struct nxp_allocator *allocator, struct nxp_block *block);
+    /* NULL: nothing to do. The last reference went; what the mechanism keeps beside the blocks goes now. */
+    void (*closing)(struct nxp_allocator *allocator);
+    size_t object_bytes; /* of a larger struct that begins with struct nxp_allocator; 0: that struct alone */
 };
 
 struct nxp_allocator {
@@ -50,11 +56,27 @@ NxmemStatus nxp_allocator_open(const struct nxp_backend *backend, const char *na
                                const NxmemOpenRequest *request, struct nxp_allocator **ret_allocator);
 void nxp_allocator_ref(struct nxp_allocator *allocator);
 void nxp_allocator_unref(struct nxp_allocator *allocator);
+/* For somebody who holds none, but keeps `closing` from going on: false when the last one went already. */
+bool nxp_allocator_ref_if_alive(struct nxp_allocator *allocator);
+
+/* What every request is checked for first: of an opening the device and the bits it requires; of the others the sizes,
+ * the identity (mechanism before device, 4.5), and what is wrong whatever is live. */
+NxmemStatus nxp_allocator_check_open(const struct nxp_backend *backend, NxmemDeviceId device,
+                                     const NxmemOpenRequest *request);
+NxmemStatus nxp_allocator_check_identity(const struct nxp_allocator *allocator, uint64_t mechanism_id,
+                                         NxmemDeviceId device);
+NxmemStatus nxp_allocator_check_request(const struct nxp_allocator *allocator, const NxmemAllocRequest *request,
+                                        const NxmemAllocResult *result);
+NxmemStatus nxp_allocator_check_allocation(const struct nxp_allocator *allocator, const NxmemAllocation *allocation);
+/* The caller holds the lock: the live block that a checked allocation names, if its shape is right. */
+NxmemStatus nxp_allocator_find(struct nxp_allocator *allocator, const NxmemAllocation *allocation,
+                               struct nxp_block **ret_block);
 
 /* The operations behind the slots. `order` NULL: asked through the plain slot. */
 NxmemStatus nxp_allocator_allocate(struct nxp_allocator *allocator, const NxmemCudaOrder *order,
                                    const NxmemAllocRequest *request, NxmemAllocResult *result);
-NxmemStatus nxp_allocator_release(struct nxp_allocator *allocator, const NxmemAllocation *allocation);
+NxmemStatus nxp_allocator_release(struct nxp_allocator *allocator, const NxmemAllocation *allocation,
+                                  uint64_t *ret_unmapped);
 NxmemStatus nxp_allocator_enqueue(struct nxp_allocator *allocator, const NxmemCudaOrder *order,
                                   const NxmemAllocation *allocation, uint64_t *ticket);
 NxmemStatus nxp_allocator_drain(struct nxp_allocator *allocator, uint64_t max_releases, uint64_t *retired);
@@ -70,7 +92,9 @@ void nxp_allocator_restore(struct nxp_allocator *allocator, struct nxp_block *bl
 /* OK with every field filled, or why a companion's order cannot be followed. */
 NxmemStatus nxp_order_check(const NxmemCudaOrder *order);
 
-/* Asks the host to give memory back; 0 when it has no such path or refuses. */
+/* Asks the host to give memory back: its answer, or OK with 0 bytes when it gave no such callback. */
+NxmemStatus nxp_allocator_ask_host(struct nxp_allocator *allocator, uint64_t bytes, uint64_t *ret_reclaimed);
+/* The same for who goes on either way: 0 when refused. */
 uint64_t nxp_allocator_request_reclaim(struct nxp_allocator *allocator, uint64_t bytes);
 
 /* Tells the host how the queued release of a block (a copy: it may be gone) ended. */

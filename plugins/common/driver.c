@@ -25,7 +25,8 @@ static struct driver {
     __typeof__(cuDeviceGetCount) *device_count;
 } driver;
 static bool driver_found;
-/* Guards the two above until driver_found; who opened an allocator has passed through it and may read `driver`
+static void *driver_library;
+/* Guards the three above until driver_found; who opened an allocator has passed through it and may read `driver`
  * without: it never changes again. */
 static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -70,13 +71,20 @@ static NxmemStatus find_driver(void)
     }
     pthread_mutex_lock(&driver_lock);
     first = !driver_found;
-    if (first)
+    if (first) {
         driver = found;
+        driver_library = library;
+    }
     driver_found = true;
     pthread_mutex_unlock(&driver_lock);
     if (!first)
         dlclose(library);
     return nxp_ok();
+}
+
+void nxp_driver_look_up(const char *symbol, void *ret_function)
+{
+    look_up(driver_library, symbol, ret_function);
 }
 
 NxmemStatus nxp_driver_open(NxmemDeviceId device)
@@ -100,9 +108,9 @@ NxmemStatus nxp_driver_open(NxmemDeviceId device)
     return status;
 }
 
-/* One call of the driver in words: what was called and what it answered. */
-static NxmemStatus driver_status(const char *call, CUresult result)
+NxmemStatus nxp_driver_status(const char *call, unsigned code)
 {
+    CUresult result = (CUresult)code;
     struct nxp_message message = {.length = 0};
     const char *name = NULL;
 
@@ -151,7 +159,7 @@ static NxmemStatus allocate_stream(const NxmemCudaOrder *order, size_t bytes, CU
     if (function == NULL)
         return missing(call);
     result = function(ret_address, bytes, stream_of(order));
-    return result == CUDA_SUCCESS ? nxp_ok() : driver_status(call, result);
+    return result == CUDA_SUCCESS ? nxp_ok() : nxp_driver_status(call, result);
 }
 
 static NxmemStatus allocate_pool(const NxmemCudaOrder *order, size_t bytes, CUdeviceptr *ret_address)
@@ -164,14 +172,14 @@ static NxmemStatus allocate_pool(const NxmemCudaOrder *order, size_t bytes, CUde
     if (function == NULL)
         return missing(call);
     result = function(ret_address, bytes, (CUmemoryPool)(uintptr_t)order->pool, stream_of(order));
-    return result == CUDA_SUCCESS ? nxp_ok() : driver_status(call, result);
+    return result == CUDA_SUCCESS ? nxp_ok() : nxp_driver_status(call, result);
 }
 
 static NxmemStatus allocate_synchronous(size_t bytes, CUdeviceptr *ret_address)
 {
     CUresult result = driver.alloc(ret_address, bytes);
 
-    return result == CUDA_SUCCESS ? nxp_ok() : driver_status("cuMemAlloc_v2", result);
+    return result == CUDA_SUCCESS ? nxp_ok() : nxp_driver_status("cuMemAlloc_v2", result);
 }
 
 static NxmemStatus allocate_by_kind(const NxmemCudaOrder *order, size_t bytes, CUdeviceptr *ret_address)
@@ -207,6 +215,13 @@ NxmemStatus nxp_driver_allocate(const NxmemCudaOrder *order, uint64_t bytes, uin
     return status;
 }
 
+/* What the host hands back at an end may have gone before: with the driver, or with its context, as after the last release of a
+ * primary one, of which a host learns when it has happened. */
+static bool is_gone(CUresult result)
+{
+    return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 NxmemStatus nxp_driver_release(const NxmemCudaOrder *order, uint64_t address)
 {
     const char *call = "cuMemFree_v2";
@@ -222,7 +237,7 @@ NxmemStatus nxp_driver_release(const NxmemCudaOrder *order, uint64_t address)
             return missing(call);
         result = function(address, stream_of(order));
     }
-    if (result == CUDA_SUCCESS || (result == CUDA_ERROR_DEINITIALIZED && order == NULL))
+    if (result == CUDA_SUCCESS || (order == NULL && is_gone(result)))
         return nxp_ok();
-    return driver_status(call, result);
+    return nxp_driver_status(call, result);
 }

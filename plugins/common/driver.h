@@ -19,10 +19,15 @@
  * WRONG_DEVICE when the driver counts its devices and this is not among them. */
 NxmemStatus nxp_driver_open(NxmemDeviceId device);
 
+/* A function of the driver's by its exact symbol, NULL when it has none. After nxp_driver_open said OK. */
+void nxp_driver_look_up(const char *symbol, void *ret_function);
+/* One call of the driver in words: what was called and what it answered (a CUresult, not success). */
+NxmemStatus nxp_driver_status(const char *call, unsigned result);
+
 /* OK with *ret_address, aligned as asked; bytes 0 gives one byte. Otherwise nothing is left behind. */
 NxmemStatus nxp_driver_allocate(const NxmemCudaOrder *order, uint64_t bytes, uint64_t align, uint64_t *ret_address);
 
-/* `order` NULL: the plain slot, where a driver that has shut down counts as done. With an order the program itself
+/* `order` NULL: the plain slot, where a driver that has shut down, or knows no such memory any more, counts as done. With an order the program itself
  * asked, and gets the driver's answer. A failure leaves the memory as it was. */
 NxmemStatus nxp_driver_release(const NxmemCudaOrder *order, uint64_t address);
 

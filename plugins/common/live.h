@@ -23,6 +23,7 @@ struct nxp_block {
     uint64_t id;
     uint64_t bytes; /* as requested, 0 included */
     uint64_t align;
+    uint64_t committed; /* bytes behind it: what it owns, and what its release unmaps */
     uint64_t ticket;  /* of a queued release */
     uint8_t *ptr;     /* as given to the host */
     void *backing;    /* the mechanism's own word, untouched here */

@@ -23,7 +23,7 @@ NxmemStatus nxp_allocator_complete(struct nxp_allocator *allocator, const struct
     completion.outcome.failure = *failure;
     if (state == NXMEM_RELEASE_COMPLETE) {
         completion.outcome.allocation_bytes = block->bytes;
-        completion.outcome.unmapped_bytes = block->bytes;
+        completion.outcome.unmapped_bytes = block->committed;
     }
     return host->release_completed(host->host_ctx, &completion);
 }
@@ -104,6 +104,8 @@ NxmemStatus nxp_allocator_enqueue(struct nxp_allocator *allocator, const NxmemCu
         return status;
     if (!allocator->backend->queues)
         return release_inside(allocator, order, block, ticket);
+    if (allocator->backend->leaves != NULL)
+        allocator->backend->leaves(allocator, block);
     append(allocator, block, ticket);
     return status;
 }

@@ -18,28 +18,29 @@ static NxmemStatus slot_deallocate(void *ctx, const NxmemAllocation *allocation,
 
     if (unmapped_bytes == NULL)
         return nxp_status(NXMEM_STATUS_INVALID_ARGUMENT, "no place for the bytes unmapped");
-    status = nxp_allocator_release(ctx, allocation);
-    *unmapped_bytes = status.code == NXMEM_STATUS_OK ? allocation->bytes : 0;
+    *unmapped_bytes = 0;
+    status = nxp_allocator_release(ctx, allocation, unmapped_bytes);
     return status;
 }
 
-static NxmemStatus slot_release_allocation(void *ctx, const NxmemAllocation *allocation, NxmemReleaseOutcome *outcome)
+NxmemStatus nxp_slot_release_allocation(void *ctx, const NxmemAllocation *allocation, NxmemReleaseOutcome *outcome)
 {
     NxmemReleaseOutcome answer;
+    uint64_t unmapped = 0;
     NxmemStatus status;
 
     if (outcome == NULL)
         return nxp_status(NXMEM_STATUS_INVALID_ARGUMENT, "no outcome to write to");
     if (outcome->struct_size < sizeof *outcome)
         return nxp_status(NXMEM_STATUS_SHORT_STRUCT, "the outcome has no room for the answer");
-    status = nxp_allocator_release(ctx, allocation);
+    status = nxp_allocator_release(ctx, allocation, &unmapped);
     memset(&answer, 0, sizeof answer);
     answer.struct_size = sizeof answer;
     answer.state = status.code == NXMEM_STATUS_OK ? NXMEM_RELEASE_COMPLETE : NXMEM_RELEASE_FAILED;
     answer.failure = status;
     if (status.code == NXMEM_STATUS_OK) {
         answer.allocation_bytes = allocation->bytes;
-        answer.unmapped_bytes = allocation->bytes;
+        answer.unmapped_bytes = unmapped;
     }
     nxp_answer(outcome, &answer, sizeof answer);
     return status;
@@ -131,7 +132,8 @@ void nxp_slots_publish(struct nxp_allocator *allocator, const char *name, NxmemD
     if (minor >= 1) {
         vtable->struct_size = sizeof *vtable;
         vtable->abi_minor = 1;
-        vtable->release_allocation = slot_release_allocation;
+        if ((backend->capabilities & NXMEM_CAPABILITY_STRUCTURED_RELEASE) != 0)
+            vtable->release_allocation = nxp_slot_release_allocation;
     }
 
     companion->struct_size = sizeof *companion;

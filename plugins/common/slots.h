@@ -13,4 +13,7 @@ uint64_t nxp_slots_capabilities(const struct nxp_backend *backend, uint32_t mino
  * for the allocator's life. */
 void nxp_slots_publish(struct nxp_allocator *allocator, const char *name, NxmemDeviceId device, uint32_t minor);
 
+/* The structured slot, for a mechanism that publishes it in its own way. */
+NxmemStatus nxp_slot_release_allocation(void *ctx, const NxmemAllocation *allocation, NxmemReleaseOutcome *outcome);
+
 #endif

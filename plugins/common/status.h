@@ -18,6 +18,8 @@ struct nxp_message {
 void nxp_message_add(struct nxp_message *message, const char *text);
 void nxp_message_add_bytes(struct nxp_message *message, const uint8_t *bytes, size_t count);
 void nxp_message_add_number(struct nxp_message *message, uint64_t number);
+/* What another side said: its message, or "status <n>" when it has none that can be read (3.3). */
+void nxp_message_add_status(struct nxp_message *message, const NxmemStatus *status);
 
 NxmemStatus nxp_ok(void);
 /* `text` is cut at 255 bytes, on a character boundary; the rest of the buffer is zero. */

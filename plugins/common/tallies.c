@@ -41,6 +41,8 @@ NxmemStatus nxp_unload_report(NxmemUnloadReport *report)
     memset(&answer, 0, sizeof answer);
     answer.live_allocators = atomic_load_explicit(&tallies[NXP_TALLY_ALLOCATORS], memory_order_acquire);
     answer.live_allocations = atomic_load_explicit(&tallies[NXP_TALLY_ALLOCATIONS], memory_order_acquire);
+    answer.live_views = atomic_load_explicit(&tallies[NXP_TALLY_VIEWS], memory_order_acquire);
+    answer.live_capabilities = atomic_load_explicit(&tallies[NXP_TALLY_CAPABILITIES], memory_order_acquire);
     answer.queued_releases = atomic_load_explicit(&tallies[NXP_TALLY_QUEUED], memory_order_acquire);
     nxp_answer(report, &answer, sizeof answer);
     return nxp_ok();

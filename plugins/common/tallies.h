@@ -15,6 +15,8 @@ enum nxp_tally {
     NXP_TALLY_ALLOCATORS,
     NXP_TALLY_ALLOCATIONS, /* queued ones included: their bytes are still here */
     NXP_TALLY_QUEUED,
+    NXP_TALLY_VIEWS,        /* shared prefixes mapped into live allocations */
+    NXP_TALLY_CAPABILITIES, /* references to shared prefixes */
     NXP_TALLY_COUNT
 };
 

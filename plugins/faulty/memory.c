@@ -136,11 +136,14 @@ NxmemStatus faulty_keep(struct nxp_allocator *allocator, const NxmemAllocation *
 static void answer(NxmemReleaseOutcome *outcome, uint32_t state, uint64_t allocation_bytes, uint64_t unmapped,
                    uint64_t residual, const NxmemStatus *failure)
 {
-    outcome->state = state;
-    outcome->allocation_bytes = allocation_bytes;
-    outcome->unmapped_bytes = unmapped;
-    outcome->residual_owned_bytes = residual;
-    outcome->failure = *failure;
+    const NxmemReleaseOutcome whole = {.struct_size = sizeof whole,
+                                       .state = state,
+                                       .allocation_bytes = allocation_bytes,
+                                       .unmapped_bytes = unmapped,
+                                       .residual_owned_bytes = residual,
+                                       .failure = *failure};
+
+    nxp_answer(outcome, &whole, sizeof whole);
 }
 
 /* The faults both terminal slots have: those that are a status. True when that is the answer. */
@@ -175,10 +178,7 @@ NxmemStatus faulty_deallocate(void *ctx, const NxmemAllocation *allocation, uint
     *unmapped_bytes = 0;
     if (faulty_due(faulty_mechanism_of(allocator), FAULTY_RELEASE) && release_refused(allocator, allocation, &status))
         return status;
-    status = nxp_allocator_release(allocator, allocation);
-    if (status.code == NXMEM_STATUS_OK)
-        *unmapped_bytes = allocation->bytes;
-    return status;
+    return nxp_allocator_release(allocator, allocation, unmapped_bytes);
 }
 
 /* The faults only an outcome can show. */
@@ -188,12 +188,13 @@ static NxmemStatus release_with_outcome(struct nxp_allocator *allocator, const N
     const NxmemStatus planted = nxp_status(NXMEM_STATUS_RELEASE_QUARANTINED, "planted: partly released");
     enum faulty_fault fault = faulty_mechanism_of(allocator)->fault;
     NxmemStatus status = nxp_ok();
+    uint64_t unmapped;
 
     if (fault == FAULTY_RELEASE_FAILED_FAULT) {
         answer(outcome, NXMEM_RELEASE_FAILED, 0, 0, 0, &planted);
         return status;
     }
-    status = fault == FAULTY_RELEASE_OVERCLAIMS_FAULT ? nxp_allocator_release(allocator, allocation)
+    status = fault == FAULTY_RELEASE_OVERCLAIMS_FAULT ? nxp_allocator_release(allocator, allocation, &unmapped)
                                                       : faulty_keep(allocator, allocation);
     if (status.code != NXMEM_STATUS_OK)
         answer(outcome, NXMEM_RELEASE_FAILED, 0, 0, 0, &status);
@@ -210,6 +211,7 @@ static NxmemStatus release_with_outcome(struct nxp_allocator *allocator, const N
 NxmemStatus faulty_release_allocation(void *ctx, const NxmemAllocation *allocation, NxmemReleaseOutcome *outcome)
 {
     struct nxp_allocator *allocator = ctx;
+    uint64_t unmapped = 0;
     NxmemStatus status;
 
     faulty_count(FAULTY_COUNT_TerminalReleases);
@@ -217,10 +219,10 @@ NxmemStatus faulty_release_allocation(void *ctx, const NxmemAllocation *allocati
         if (!release_refused(allocator, allocation, &status))
             return release_with_outcome(allocator, allocation, outcome);
     } else {
-        status = nxp_allocator_release(allocator, allocation);
+        status = nxp_allocator_release(allocator, allocation, &unmapped);
     }
     if (status.code == NXMEM_STATUS_OK)
-        answer(outcome, NXMEM_RELEASE_COMPLETE, allocation->bytes, allocation->bytes, 0, &status);
+        answer(outcome, NXMEM_RELEASE_COMPLETE, allocation->bytes, unmapped, 0, &status);
     else
         answer(outcome, NXMEM_RELEASE_FAILED, 0, 0, 0, &status);
     return status;
