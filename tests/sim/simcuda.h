@@ -43,7 +43,8 @@ uint64_t sim_clock(void);
 /* --- calls, by exact symbol ("cuMemAlloc_v2") --- */
 /* Calls so far, refused ones included; UINT64_MAX for an unknown symbol. */
 uint64_t sim_calls(const char *symbol);
-/* The n-th call from now on (1: the next) answers `code` and does nothing else; n = 0 takes that back. */
+/* The n-th call from now on (1: the next) answers `code` and does nothing else; n = 0 takes that back. A code that costs a
+ * context in CUDA (700, 719 ...) makes the caller's current one answer it until it is destroyed or reset. */
 int sim_fail(const char *symbol, uint64_t n, int code);
 /* Symbols by number, and whether they are simulated (else they answer CUDA_ERROR_NOT_SUPPORTED); NULL past the end. */
 const char *sim_symbol(size_t index, int *ret_simulated);
@@ -58,7 +59,8 @@ int sim_log_get(size_t index, char *text, size_t room);
 uint64_t sim_live_bytes(const char *kind);
 uint64_t sim_live_blocks(const char *kind);
 /* Live handles by kind: context, stream, event, pool, module, library, graph, exec, array, mipmap,
- * physical, external. */
+ * physical, external, user, texture, surface, link,
+ * semaphore. */
 uint64_t sim_live_objects(const char *kind);
 /* Bytes taken from a device: sync memory, what pools reserve, physical memory, arrays. */
 uint64_t sim_device_used(int ordinal);
@@ -83,6 +85,9 @@ int sim_lock_register(void *lock, int (*is_held_by_me)(void *));
 void sim_lock_unregister(void *lock);
 /* Memory and handles that the program made and has not given back. SIMCUDA_LEAKS=1 lists them at exit. */
 uint64_t sim_leaks(void);
+/* Line `index` of that list: for each kind how many and how large, then the oldest three, with addresses and the calls that
+ * made them, and how many more there are; 0 past the end. */
+int sim_leak_get(size_t index, char *text, size_t room);
 
 /* --- the driver as a whole --- */
 /* From now on every call answers CUDA_ERROR_DEINITIALIZED. */
@@ -94,6 +99,9 @@ void sim_set_free_waits(int waits);
 int sim_fact_set(const char *name, int value);
 int sim_fact_get(const char *name);
 const char *sim_fact_name(size_t index);
+/* What has run, the program is taken to know of itself: 2 (the default, unless SIMCUDA_LOOKS says otherwise) by host functions
+ * and by what it finds in host memory, 1 by host functions only, 0 never, so that only a wait or a query tells. */
+void sim_set_looks(int looks);
 /* Is freed device memory overwritten (1, the default, unless SIMCUDA_POISON is 0) or left as it was (0)? */
 void sim_set_poison(int on);
 /* Forgets counts, injected failures, log, violations and misuses. */

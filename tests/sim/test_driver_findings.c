@@ -193,6 +193,10 @@ static void what_is_left_at_exit_is_listed_by_kind(void **state)
     assert_says(text, "leak: 2 device block(s), 1024 bytes\n");
     assert_says(text, "leak: 1 stream handle(s)\n");
     assert_says(text, "leak: 1 event handle(s)\n");
+    assert_says(text, " of 1000 bytes, made by cuMemAlloc_v2, thread 1, clock 0\n");
+    assert_says(text, " of 24 bytes, made by cuMemAlloc_v2, thread 1, clock 0\n");
+    assert_says(text, ", made by cuStreamCreate, thread 1, clock 0\n");
+    assert_says(text, ", made by cuEventCreate, thread 1, clock 0\n");
     assert_says(said("leave_nothing", "SIMCUDA_LEAKS"), "no leaks\n");
 }
 
@@ -325,6 +329,38 @@ static void leaks_are_what_the_program_made(void **state)
     assert_int_equal(sim_leaks(), 0);
 }
 
+static void assert_leak_line(size_t index, const char *expected)
+{
+    char line[200] = "";
+    assert_int_equal(sim_leak_get(index, line, sizeof line), expected != NULL);
+    if (expected) assert_string_equal(line, expected);
+}
+
+static void leaks_name_the_oldest_few_of_each_kind(void **state)
+{
+    (void)state;
+    enum { MANY = 5 };
+    CUevent events[MANY];
+    CUdeviceptr p;
+    char expected[200];
+    assert_ok(cuMemAlloc(&p, 64));
+    for (int i = 0; i < MANY; i++) assert_ok(cuEventCreate(&events[i], 0));
+    unsigned long long clock = sim_clock();
+    assert_leak_line(0, "leak: 1 device block(s), 64 bytes");
+    snprintf(expected, sizeof expected, "  0x%llx of 64 bytes, made by cuMemAlloc_v2, thread 1, clock %llu", p, clock);
+    assert_leak_line(1, expected);
+    assert_leak_line(2, "leak: 5 event handle(s)");
+    for (int i = 0; i < 3; i++) {
+        snprintf(expected, sizeof expected, "  %p, made by cuEventCreate, thread 1, clock %llu", (void *)events[i], clock);
+        assert_leak_line(3 + (size_t)i, expected);
+    }
+    assert_leak_line(6, "  and 2 more");
+    assert_leak_line(7, NULL);
+    for (int i = 0; i < MANY; i++) assert_ok(cuEventDestroy(events[i]));
+    assert_ok(cuMemFree(p));
+    assert_leak_line(0, NULL);
+}
+
 /* One fault, one finding: what follows from it is not another. */
 static void a_block_is_accused_once_of_the_order_of_its_uses(void **state)
 {
@@ -376,6 +412,7 @@ int main(int argc, char **argv)
         on_device(a_release_that_has_not_run_poisons_nothing),
         on_device(a_call_with_a_registered_lock_is_a_misuse),
         on_device(leaks_are_what_the_program_made),
+        on_device(leaks_name_the_oldest_few_of_each_kind),
         on_device(a_block_is_accused_once_of_the_order_of_its_uses),
         on_device(work_of_a_destroyed_stream_is_waited_for),
     };

@@ -336,9 +336,27 @@ static void a_launch_finds_the_memory_of_the_launch_before_freed(void **state)
     assert_ok(cuGraphDestroy(g));
 }
 
+static void an_edge_is_added_once(void **state)
+{
+    (void)state;
+    CUgraph g;
+    CUgraphNode a, b;
+    size_t count = 0;
+    assert_ok(cuGraphCreate(&g, 0));
+    assert_ok(cuGraphAddEmptyNode(&a, g, NULL, 0));
+    assert_ok(cuGraphAddEmptyNode(&b, g, NULL, 0));
+    assert_ok(cuGraphAddDependencies(g, &a, &b, NULL, 1));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(g, &a, &b, NULL, 1));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(g, &a, &a, NULL, 1));
+    assert_ok(cuGraphGetEdges(g, NULL, NULL, NULL, &count));
+    assert_int_equal(count, 1);
+    assert_ok(cuGraphDestroy(g));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        on_device(an_edge_is_added_once),
         on_device(a_graph_with_memory_has_one_instance_and_keeps_its_shape),
         on_device(what_a_graph_frees_nobody_else_may),
         on_device(another_graph_may_free_what_one_leaves),

@@ -1,6 +1,8 @@
 /* Memory without streams' order: device, pitched, managed, host, registered; what pointers say of themselves. */
 #include "driver_fixture.h"
 
+#include <sys/mman.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,9 +289,28 @@ static void the_log_names_call_result_and_address(void **state)
     assert_false(sim_log_get(2, line, sizeof line));
 }
 
+static void an_address_of_nobody_is_refused(void **state)
+{
+    (void)state;
+    void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const CUdeviceptr nowhere = (CUdeviceptr)(uintptr_t)page; /* once it is unmapped */
+    unsigned char bytes[16] = { 0 };
+    CUstream s = new_stream();
+    CUdeviceptr p;
+    assert_ok(cuMemAlloc(&p, 4096));
+    assert_int_equal(munmap(page, 4096), 0);
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoD(p, nowhere, 16));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoDAsync(nowhere, p, 16, s));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync(bytes, nowhere, 16, s));
+    assert_cu(CUDA_ERROR_INVALID_VALUE, cuMemcpyAsync(nowhere, p, 16, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuMemFree(p));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        on_device(an_address_of_nobody_is_refused),
         on_device(device_memory_is_aligned_and_keeps_what_is_copied),
         on_device(wrong_arguments_get_the_drivers_codes_and_leave_outputs_alone),
         on_device(a_second_free_and_a_free_inside_a_block_are_invalid),

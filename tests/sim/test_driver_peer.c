@@ -20,6 +20,7 @@ static int two_contexts(void **state)
 static int reset_both(void **state)
 {
     (void)state;
+    sim_release_all();
     return cuDevicePrimaryCtxReset(0) || cuDevicePrimaryCtxReset(1) ? -1 : 0;
 }
 
@@ -148,6 +149,61 @@ static void a_map_is_reached_by_whom_it_is_opened_to(void **state)
     assert_ok(cuMemAddressFree(p, SIZE));
 }
 
+static void access_is_missed_only_by_the_device_that_loses_it(void **state)
+{
+    (void)state;
+    enum { SIZE = 2 << 20 };
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+    CUmemAccessDesc both[] = { access_of(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), access_of(1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) };
+    CUmemAccessDesc mine = access_of(0, CU_MEM_ACCESS_FLAGS_PROT_NONE), theirs = access_of(1, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    CUstream s = new_stream();
+    assert_ok(cuMemCreate(&handle, SIZE, &prop, 0));
+    assert_ok(cuMemAddressReserve(&p, SIZE, 0, 0, 0));
+    assert_ok(cuMemMap(p, SIZE, 0, handle, 0));
+    assert_ok(cuMemSetAccess(p, SIZE, both, 2));
+    sim_hold(s);
+    assert_ok(cuMemsetD8Async(p, 1, SIZE, s)); /* by device 0 */
+    assert_ok(cuMemSetAccess(p, SIZE, &theirs, 1));
+    both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    assert_ok(cuMemSetAccess(p, SIZE, both, 1)); /* loses nothing */
+    assert_int_equal(sim_findings("unordered-access"), 0);
+    assert_ok(cuMemSetAccess(p, SIZE, &mine, 1));
+    assert_int_equal(sim_findings("unordered-access"), 1);
+    sim_release(s);
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuMemUnmap(p, SIZE));
+    assert_ok(cuMemRelease(handle));
+    assert_ok(cuMemAddressFree(p, SIZE));
+}
+
+static void access_to_a_pool_is_taken_when_its_memory_is_done_with(void **state)
+{
+    (void)state;
+    CUmemAccessDesc grant = access_of(1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), take = access_of(1, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    CUmemoryPool pool;
+    CUdeviceptr p;
+    CUstream s = new_stream(), theirs;
+    assert_ok(cuDeviceGetDefaultMemPool(&pool, 0));
+    assert_ok(cuMemPoolSetAccess(pool, &grant, 1));
+    assert_ok(cuMemAllocAsync(&p, 64, s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuCtxPushCurrent(contexts[1]));
+    theirs = new_stream();
+    sim_hold(theirs);
+    assert_int_equal(sim_launch_touch(theirs, p, 64), CUDA_SUCCESS);
+    assert_ok(cuCtxPopCurrent(NULL));
+    assert_int_equal(sim_findings("unordered-access"), 0);
+    assert_ok(cuMemPoolSetAccess(pool, &take, 1));
+    assert_int_equal(sim_findings("unordered-access"), 1);
+    sim_release(theirs);
+    assert_ok(cuStreamSynchronize(theirs));
+    assert_ok(cuStreamDestroy(theirs));
+    assert_ok(cuMemFreeAsync(p, s));
+    assert_ok(cuStreamSynchronize(s));
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 1) {
@@ -161,6 +217,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(peer_access_ends_with_a_reset, two_contexts, reset_both),
         cmocka_unit_test_setup_teardown(pools_have_grants_of_their_own, two_contexts, reset_both),
         cmocka_unit_test_setup_teardown(a_map_is_reached_by_whom_it_is_opened_to, two_contexts, reset_both),
+        cmocka_unit_test_setup_teardown(access_to_a_pool_is_taken_when_its_memory_is_done_with, two_contexts, reset_both),
+        cmocka_unit_test_setup_teardown(access_is_missed_only_by_the_device_that_loses_it, two_contexts, reset_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

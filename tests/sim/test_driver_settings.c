@@ -36,6 +36,19 @@ static int knows_context_events(void)
     return cuGetProcAddress("cuCtxRecordEvent", &p, 13000, 0, &status) == CUDA_SUCCESS && p;
 }
 
+/* A write of a value in a capturing stream; the code of that, or of ending the capture. */
+static int captures_a_write(void)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    CUstream s;
+    CUgraph g;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c) || cuMemAlloc(&p, 4096)) return 98;
+    if (cuStreamCreate(&s, 0) || cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL)) return 98;
+    int code = (int)cuStreamWriteValue32(s, p, 1, 0), ended = (int)cuStreamEndCapture(s, &g);
+    return code ? code - CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED + 10 : ended ? 97 : 0;
+}
+
 static int allocates_and_frees(void)
 {
     CUcontext c;
@@ -74,6 +87,12 @@ static int identities_differ(void)
     return memcmp(&a, &b, sizeof a) != 0;
 }
 
+static int megabytes_by_64(void)
+{
+    size_t bytes = 0;
+    return cuInit(0) || cuDeviceTotalMem(&bytes, 0) ? 98 : (int)(bytes >> 26);
+}
+
 /* In sixteenths of a megabyte of the second device and of the first. */
 static int two_sizes(void)
 {
@@ -82,7 +101,37 @@ static int two_sizes(void)
     return (int)(b >> 20) * 16 + (int)(a >> 20);
 }
 
+static int profile(void)
+{
+    int version = 0;
+    return cuDriverGetVersion(&version) ? 98 : version / 1000;
+}
+
+static int starts(void)
+{
+    return cuInit(0) ? 98 : 0;
+}
+
+static int fact_of_free(void)
+{
+    return sim_fact_get("free_waits");
+}
+
+/* Which of three allocations fails, and with what. */
+static int which_fails(void)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c)) return 98;
+    for (int i = 1; i <= 3; i++) {
+        int code = (int)cuMemAlloc(&p, 4096);
+        if (code) return i * 10 + code;
+    }
+    return 0;
+}
+
 static const struct { const char *name; int (*answer)(void); } questions[] = {
+    { "which_fails", which_fails },
     { "visible_devices", visible_devices },
     { "identities_differ", identities_differ },
     { "two_sizes", two_sizes },
@@ -90,7 +139,12 @@ static const struct { const char *name; int (*answer)(void); } questions[] = {
     { "device_count", device_count },
     { "megabytes", megabytes },
     { "knows_context_events", knows_context_events },
+    { "megabytes_by_64", megabytes_by_64 },
+    { "profile", profile },
+    { "starts", starts },
+    { "fact_of_free", fact_of_free },
     { "allocates_and_frees", allocates_and_frees },
+    { "captures_a_write", captures_a_write },
 };
 
 static int answer(const char *name)
@@ -100,17 +154,27 @@ static int answer(const char *name)
     return 97;
 }
 
+static char said[4096]; /* on standard error, by the latest who was asked */
+
 static int ask_with(const char *question, const char *variable, const char *value, const char *variable2,
                     const char *value2)
 {
-    int status = 0;
+    int status = 0, ends[2];
+    assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
         setenv(variable, value, 1);
         if (variable2) setenv(variable2, value2, 1);
         execl("/proc/self/exe", "test_driver_settings", question, (char *)NULL);
         _exit(96);
     }
+    size_t length = 0;
+    close(ends[1]);
+    for (ssize_t n; length + 1 < sizeof said && (n = read(ends[0], said + length, sizeof said - 1 - length)) > 0;) length += (size_t)n;
+    said[length] = '\0';
+    close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
@@ -127,7 +191,7 @@ static void devices_are_as_many_as_asked_for(void **state)
 {
     (void)state;
     assert_int_equal(ask("device_count", "SIMCUDA_DEVICES", "3"), 3);
-    assert_int_equal(ask("device_count", "SIMCUDA_DEVICES", "99"), 16);
+    assert_int_equal(ask("device_count", "SIMCUDA_DEVICES", "16"), 16);
     assert_int_equal(ask("init_code", "SIMCUDA_DEVICES", "0"), CUDA_ERROR_NO_DEVICE);
 }
 
@@ -177,6 +241,87 @@ static void a_profile_hides_what_is_newer_from_the_resolver(void **state)
     assert_int_equal(ask("knows_context_events", "SIMCUDA_PROFILE", "12.4"), 0);
 }
 
+static void a_call_fails_as_it_was_told_to(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("which_fails", "SIMCUDA_FAIL", ""), 0);
+    assert_int_equal(ask("which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2:2:2"), 22);
+    assert_int_equal(ask("which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2:3:1"), 31);
+}
+
+static int lines_said(void)
+{
+    int n = 0;
+    for (const char *p = said; (p = strchr(p, '\n')); p++) n++;
+    return n;
+}
+
+static void a_value_that_cannot_be_is_told_in_a_line_and_not_used(void **state)
+{
+    (void)state;
+    static const struct { const char *question, *variable, *value; int otherwise; } rows[] = {
+        { "device_count", "SIMCUDA_DEVICES", "99", 1 },
+        { "device_count", "SIMCUDA_DEVICES", "-1", 1 },
+        { "device_count", "SIMCUDA_DEVICES", "two", 1 },
+        { "megabytes_by_64", "SIMCUDA_MEMORY", "xyz", 128 },
+        { "megabytes_by_64", "SIMCUDA_MEMORY", "64X", 128 },
+        { "megabytes_by_64", "SIMCUDA_MEMORY", "64M,", 128 },
+        { "megabytes_by_64", "SIMCUDA_MEMORY", "0", 128 },
+        { "megabytes_by_64", "SIMCUDA_MEMORY", "99999999999G", 128 },
+        { "profile", "SIMCUDA_PROFILE", "banana", 13 },
+        { "profile", "SIMCUDA_PROFILE", "12", 13 },
+        { "profile", "SIMCUDA_PROFILE", "12.4x", 13 },
+        { "profile", "SIMCUDA_PROFILE", "9.0", 13 },
+        { "starts", "SIMCUDA_SEED", "lucky", 0 },
+        { "starts", "SIMCUDA_LEAKS", "yes", 0 },
+        { "starts", "SIMCUDA_NOTICES", "2", 0 },
+        { "starts", "SIMCUDA_QUIET", "please", 0 },
+        { "starts", "SIMCUDA_POISON", "arsenic", 0 },
+        { "starts", "SIMCUDA_LOOKS", "3", 0 },
+        { "starts", "SIMCUDA_LOG", "/nonexistent/log", 0 },
+        { "which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2", 0 },
+        { "which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2:0:2", 0 },
+        { "which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2:2:0", 0 },
+        { "which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v2:2:2x", 0 },
+        { "which_fails", "SIMCUDA_FAIL", "cuMemAlloc_v9:2:2", 0 },
+        { "starts", "SIMCUDA_HOST_MEMORY", "maybe", 0 },
+        { "starts", "SIMCUDA_CONTEXT_OVERHEAD", "much", 0 },
+        { "starts", "SIMCUDA_MODULE_MEMORY", "-5", 0 },
+        { "starts", "SIMCUDA_LOCAL_MEMORY", "1T", 0 },
+        { "starts", "SIMCUDA_RUNTIME_RELEASES", "maybe", 0 },
+        { "fact_of_free", "SIMCUDA_FREE_WAITS", "no", 1 },
+        { "fact_of_free", "SIMCUDA_FREE_WAIT", "0", 1 }, /* no such name */
+        { "starts", "SIMCUDA_DEVICE", "2", 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(ask(rows[i].question, rows[i].variable, rows[i].value), rows[i].otherwise);
+        assert_int_equal(lines_said(), 1);
+        assert_non_null(strstr(said, rows[i].variable));
+    }
+}
+
+static void values_that_can_be_are_told_nothing_about(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("device_count", "SIMCUDA_DEVICES", "2"), 2);
+    assert_int_equal(lines_said(), 0);
+    assert_int_equal(ask("megabytes", "SIMCUDA_MEMORY", "64m"), 64);
+    assert_int_equal(lines_said(), 0);
+    assert_int_equal(ask("fact_of_free", "SIMCUDA_FREE_WAITS", "0"), 0);
+    assert_int_equal(lines_said(), 0);
+    assert_int_equal(ask_with("starts", "SIMCUDA_SECOND_INSTANCE", "801", "SIMCUDA_LEAKS", "0"), 0);
+    assert_int_equal(lines_said(), 0);
+    assert_int_equal(ask_with("device_count", "SIMCUDA_PROFILE", "", "SIMCUDA_DEVICES", ""), 1);
+    assert_int_equal(lines_said(), 0);
+}
+
+static void drivers_before_batch_nodes_do_not_capture_writes_of_values(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("captures_a_write", "SIMCUDA_PROFILE", "11.7"), 0);
+    assert_int_equal(ask("captures_a_write", "SIMCUDA_PROFILE", "11.6"), 10);
+}
+
 static void the_log_file_has_a_line_for_each_call(void **state)
 {
     (void)state;
@@ -210,6 +355,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(devices_have_identities_of_their_own),
         cmocka_unit_test(the_program_sees_the_devices_that_it_is_given_in_their_order),
         cmocka_unit_test(a_profile_hides_what_is_newer_from_the_resolver),
+        cmocka_unit_test(a_call_fails_as_it_was_told_to),
+        cmocka_unit_test(a_value_that_cannot_be_is_told_in_a_line_and_not_used),
+        cmocka_unit_test(values_that_can_be_are_told_nothing_about),
+        cmocka_unit_test(drivers_before_batch_nodes_do_not_capture_writes_of_values),
         cmocka_unit_test(the_log_file_has_a_line_for_each_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

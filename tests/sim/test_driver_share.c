@@ -1,55 +1,10 @@
-/* Memory, pools and events of another process. The other process is this program, started again with a role; the two talk
- * through a socket, one message each way at a time. */
-#include "driver_fixture.h"
+/* Memory and pools of another process. */
+#include "other_process.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { BYTES = 3000, PIPE = 9 };
-
-struct message {
-    CUipcMemHandle memory;
-    CUipcEventHandle event;
-    CUmemPoolPtrExportData pointer;
-    int pid, fd; /* a descriptor of the sender's */
-};
-
-/* --- the other process: 0, or the number of the line that failed ------------------------------------------------ */
-
-#define CHECK(condition)                                                                   \
-    do {                                                                                   \
-        if (!(condition)) {                                                                \
-            fprintf(stderr, "the other process: line %d: %s\n", __LINE__, #condition);     \
-            return 1;                                                                      \
-        }                                                                                  \
-    } while (0)
-
-static struct message receive(int fd)
-{
-    struct message m = { .pid = 0 };
-    if (read(fd, &m, sizeof m) != (ssize_t)sizeof m) _exit(95);
-    return m;
-}
-
-static void tell(int fd, const struct message *m)
-{
-    if (write(fd, m, sizeof *m) != (ssize_t)sizeof *m) _exit(94);
-}
-
-static int is_filled(CUdeviceptr p, unsigned char with)
-{
-    unsigned char seen[BYTES];
-    if (cuMemcpyDtoH(seen, p, BYTES) != CUDA_SUCCESS) return 0;
-    for (int i = 0; i < BYTES; i++)
-        if (seen[i] != with) return 0;
-    return 1;
-}
+/* --- the other process ------------------------------------------------------------------------------------------ */
 
 static int opens_memory(void)
 {
@@ -105,34 +60,50 @@ static int imports_a_pool(void)
     CHECK(is_filled(p, 8));
     CHECK(cuMemFreeAsync(p, s) == CUDA_SUCCESS);
     CHECK(cuMemFreeAsync(p, s) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cuMemFree(other) == CUDA_SUCCESS);
-    CHECK(cuStreamSynchronize(s) == CUDA_SUCCESS);
-    CHECK(sim_live_blocks("ipc") == 0 && sim_violations() == 0);
+    sim_set_looks(0);
+    CHECK(cuMemsetD8Async(other, 8, BYTES, s) == CUDA_SUCCESS);
+    CHECK(sim_violations() == 0);
+    CHECK(cuMemFreeAsync(other, CU_STREAM_PER_THREAD) == CUDA_SUCCESS); /* which nothing puts behind the fill */
+    CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
+    CHECK(sim_live_blocks("ipc") == 0 && sim_violations() == 1 && sim_findings("unordered-free") == 1);
     tell(PIPE, &m);
     return 0;
 }
 
-static int waits_for_an_event(void)
+static int close_beside_a_fill(bool waits)
 {
     struct message m = receive(PIPE);
-    CUevent e, mine;
+    CUdeviceptr p;
     CUstream s;
     CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-    CHECK(cuIpcOpenEventHandle(&e, m.event) == CUDA_SUCCESS);
-    CHECK(cuEventCreate(&mine, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
-    CHECK(cuEventQuery(e) == CUDA_ERROR_NOT_READY);
-    CHECK(cuStreamWaitEvent(s, e, 0) == CUDA_SUCCESS);
-    CHECK(cuEventRecord(mine, s) == CUDA_SUCCESS);
-    CHECK(cuEventQuery(mine) == CUDA_ERROR_NOT_READY);
-    tell(PIPE, &m); /* the owner lets its stream go on */
-    CHECK(cuEventSynchronize(e) == CUDA_SUCCESS);
-    CHECK(cuEventSynchronize(mine) == CUDA_SUCCESS);
-    CHECK(cuEventQuery(e) == CUDA_SUCCESS);
-    CHECK(cuEventRecord(e, s) == CUDA_SUCCESS); /* either side may record */
-    CHECK(cuEventSynchronize(e) == CUDA_SUCCESS);
-    CHECK(cuIpcGetEventHandle(&m.event, e) == CUDA_ERROR_INVALID_HANDLE);
-    CHECK(cuEventDestroy(e) == CUDA_SUCCESS);
+    CHECK(cuIpcOpenMemHandle(&p, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS);
+    sim_set_looks(0); /* what it sees in the memory tells it nothing */
+    CHECK(cuMemsetD8Async(p, 8, BYTES, s) == CUDA_SUCCESS);
+    if (waits) CHECK(cuStreamSynchronize(s) == CUDA_SUCCESS);
+    CHECK(cuIpcCloseMemHandle(p) == CUDA_SUCCESS);
+    CHECK(cuStreamSynchronize(s) == CUDA_SUCCESS);
+    CHECK(sim_findings("unordered-free") == !waits);
     tell(PIPE, &m);
+    return 0;
+}
+
+static int closes_beside_a_fill(void)
+{
+    return close_beside_a_fill(false);
+}
+
+static int closes_after_a_fill(void)
+{
+    return close_beside_a_fill(true);
+}
+
+static int keeps_memory_open(void)
+{
+    struct message m = receive(PIPE);
+    CUdeviceptr p;
+    CHECK(cuIpcOpenMemHandle(&p, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS);
+    tell(PIPE, &m);
+    receive(PIPE); /* and ends without closing it: the driver does */
     return 0;
 }
 
@@ -173,52 +144,16 @@ static int imports_physical_memory(void)
     return 0;
 }
 
-static const struct { const char *name; int (*play)(void); } roles[] = {
-    { "imports_physical_memory", imports_physical_memory },
-    { "opens_memory", opens_memory },
-    { "imports_a_pool", imports_a_pool },
-    { "waits_for_an_event", waits_for_an_event },
+static const struct role roles[] = {
+    ROLE(imports_physical_memory),
+    ROLE(opens_memory),
+    ROLE(imports_a_pool),
+    ROLE(closes_beside_a_fill),
+    ROLE(closes_after_a_fill),
+    ROLE(keeps_memory_open),
 };
-
-static int play(const char *name)
-{
-    CUcontext c;
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c)) return 93;
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(roles[i].name, name) == 0) return roles[i].play();
-    return 92;
-}
 
 /* --- this one ------------------------------------------------------------------------------------------------------ */
-
-struct other {
-    pid_t pid;
-    int fd;
-};
-
-static struct other start(const char *role)
-{
-    int ends[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        dup2(ends[1], PIPE);
-        execl("/proc/self/exe", "test_driver_share", role, (char *)NULL);
-        _exit(91);
-    }
-    assert_true(pid > 0);
-    close(ends[1]);
-    return (struct other){ pid, ends[0] };
-}
-
-static void assert_ends_well(struct other o)
-{
-    int status = 0;
-    close(o.fd);
-    assert_int_equal(waitpid(o.pid, &status, 0), o.pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
 
 static void a_handle_is_one_mapping_however_often_it_is_opened(void **state)
 {
@@ -297,46 +232,66 @@ static void only_a_pool_made_for_it_is_exported(void **state)
     assert_ok(cuMemFreeAsync(p, s));
 }
 
-static void share_an_event(bool recorded_first)
+static void lend_memory(const char *role)
 {
     struct message m = { .pid = getpid() };
-    CUstream s = new_stream();
-    CUevent e;
-    assert_ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
-    sim_hold(s);
-    if (recorded_first) assert_ok(cuEventRecord(e, s));
-    assert_ok(cuIpcGetEventHandle(&m.event, e));
-    if (!recorded_first) assert_ok(cuEventRecord(e, s));
-    struct other o = start("waits_for_an_event");
+    CUdeviceptr p;
+    assert_ok(cuMemAlloc(&p, BYTES));
+    assert_ok(cuIpcGetMemHandle(&m.memory, p));
+    struct other o = start(role);
     tell(o.fd, &m);
     receive(o.fd);
-    sim_release(s);
-    receive(o.fd);
     assert_ends_well(o);
-    assert_ok(cuEventSynchronize(e)); /* the other's record, this time */
-    assert_ok(cuEventDestroy(e));
+    assert_ok(cuMemFree(p));
+    assert_int_equal(sim_findings("free-while-imported"), 0);
 }
 
-static void an_event_of_one_process_orders_the_stream_of_another(void **state)
+static void closing_a_mapping_waits_for_nobody(void **state)
 {
     (void)state;
-    share_an_event(false);
+    lend_memory("closes_beside_a_fill");
 }
 
-static void what_was_recorded_before_the_event_was_exported_counts(void **state)
+static void a_mapping_is_closed_after_its_use(void **state)
 {
     (void)state;
-    share_an_event(true);
+    lend_memory("closes_after_a_fill");
 }
 
-static void only_an_event_made_for_it_is_exported(void **state)
+static void memory_freed_while_another_process_has_it_open(void **state)
 {
     (void)state;
-    CUipcEventHandle handle;
-    CUevent private;
-    assert_ok(cuEventCreate(&private, CU_EVENT_DISABLE_TIMING));
-    assert_cu(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&handle, private));
-    assert_ok(cuEventDestroy(private));
+    struct message m = { .pid = getpid() };
+    CUdeviceptr p, q;
+    assert_ok(cuMemAlloc(&p, BYTES));
+    assert_ok(cuMemAlloc(&q, BYTES)); /* exported too, and nobody opens it */
+    assert_ok(cuIpcGetMemHandle(&m.memory, q));
+    assert_ok(cuIpcGetMemHandle(&m.memory, p));
+    struct other o = start("keeps_memory_open");
+    tell(o.fd, &m);
+    receive(o.fd);
+    assert_ok(cuMemFree(q));
+    assert_int_equal(sim_findings("free-while-imported"), 0);
+    assert_ok(cuMemFree(p));
+    assert_int_equal(sim_findings("free-while-imported"), 1);
+    tell(o.fd, &m);
+    assert_ends_well(o);
+}
+
+static void an_end_of_the_other_process_closes_its_mappings(void **state)
+{
+    (void)state;
+    struct message m = { .pid = getpid() };
+    CUdeviceptr p;
+    assert_ok(cuMemAlloc(&p, BYTES));
+    assert_ok(cuIpcGetMemHandle(&m.memory, p));
+    struct other o = start("keeps_memory_open");
+    tell(o.fd, &m);
+    receive(o.fd);
+    tell(o.fd, &m);
+    assert_ends_well(o);
+    assert_ok(cuMemFree(p));
+    assert_int_equal(sim_findings("free-while-imported"), 0);
 }
 
 static void physical_memory_is_shared_by_descriptor(void **state)
@@ -370,16 +325,17 @@ static void physical_memory_is_shared_by_descriptor(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 2) return play(argv[1]);
+    if (argc == 2) return play(roles, sizeof roles / sizeof *roles, argv[1]);
     const struct CMUnitTest tests[] = {
         on_device(a_handle_is_one_mapping_however_often_it_is_opened),
         on_device(an_address_allocated_again_has_another_handle),
         on_device(pools_are_shared_by_descriptor_and_pointer),
         on_device(only_a_pool_made_for_it_is_exported),
         on_device(physical_memory_is_shared_by_descriptor),
-        on_device(an_event_of_one_process_orders_the_stream_of_another),
-        on_device(what_was_recorded_before_the_event_was_exported_counts),
-        on_device(only_an_event_made_for_it_is_exported),
+        on_device(closing_a_mapping_waits_for_nobody),
+        on_device(a_mapping_is_closed_after_its_use),
+        on_device(memory_freed_while_another_process_has_it_open),
+        on_device(an_end_of_the_other_process_closes_its_mappings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,9 +266,27 @@ static void a_context_event_covers_every_stream(void **state)
     assert_ok(cuEventDestroy(e));
 }
 
+static void an_idle_stream_is_idle_whatever_the_legacy_stream_does(void **state)
+{
+    (void)state;
+    CUstream s;
+    assert_ok(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    sim_hold(CU_STREAM_LEGACY);
+    assert_int_equal(sim_launch_touch(CU_STREAM_LEGACY, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_ok(cuLaunchKernel(any_function(), 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, NULL, NULL));
+    assert_ok(cuStreamQuery(s));
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuLaunchKernel(any_function(), 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    assert_cu(CUDA_ERROR_NOT_READY, cuStreamQuery(s)); /* its piece is behind the legacy stream's */
+    sim_release(CU_STREAM_LEGACY);
+    assert_ok(cuStreamSynchronize(s));
+    assert_ok(cuStreamDestroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        on_device(an_idle_stream_is_idle_whatever_the_legacy_stream_does),
         on_device(a_launch_returns_before_its_work_runs),
         on_device(a_step_lets_exactly_that_many_pieces_run),
         on_device(streams_that_are_not_ordered_pass_each_other),

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PLANTS_MAX = 64, LEAST_SEEDS = 100 };
+enum { PLANTS_MAX = 96, LEAST_SEEDS = 100 };
 
 struct score {
     const struct plant *plant;
@@ -170,6 +170,7 @@ int main(int argc, char **argv)
         else return fprintf(stderr, "test_planted: unknown option %s\n", argv[i]), 2;
     }
     collect(order_plants, only);
+    collect(flag_plants, only);
     collect(memory_plants, only);
     collect(misuse_plants, only);
     collect(random_plants, only);

@@ -19,7 +19,7 @@ same_words() { # what the code has, what the page has
 
 facts=$(sed -n 's/^FACT(\([a-z_]*\),.*/SIMCUDA_\U\1/p' tests/sim/driver/facts.def)
 {
-    grep -rhoE 'getenv\("SIMCUDA_[A-Z_]*"' tests/sim/driver tests/sim/runtime | grep -oE 'SIMCUDA_[A-Z_]*'
+    sed -n 's/^SETTING(\([A-Z_]*\),.*/SIMCUDA_\1/p' tests/sim/driver/setting.def
     echo SIMCUDA_FREE_WAITS # stands for the facts
 } >"$work/settings"
 grep -oE 'SIMCUDA_[A-Z_]+' $readme >"$work/written"

@@ -173,6 +173,24 @@ static void an_error_that_costs_a_context_leaves_other_devices_alone(void **stat
     assert_ok(cudaDeviceReset());
 }
 
+static void a_context_that_the_driver_lost_is_lost_to_the_runtime_as_well(void **state)
+{
+    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW), *p;
+    int (*synchronise)(void) = (int (*)(void))dlsym(libcuda, "cuCtxSynchronize");
+
+    (void)state;
+    assert_ok(cudaSetDevice(0));
+    assert_int_equal(fail_nth("cuCtxSynchronize", 1, cudaErrorTensorMemoryLeak), 0);
+    assert_int_equal(synchronise(), cudaErrorTensorMemoryLeak);
+    assert_int_equal(cudaMalloc(&p, 1), cudaErrorTensorMemoryLeak);
+    assert_int_equal(synchronise(), cudaErrorTensorMemoryLeak);
+    assert_int_equal(cudaGetLastError(), cudaErrorTensorMemoryLeak);
+    assert_int_equal(cudaGetLastError(), cudaErrorTensorMemoryLeak);
+    assert_ok(cudaDeviceReset());
+    assert_ok(cudaMalloc(&p, 1));
+    assert_ok(cudaFree(p));
+}
+
 static void an_ordinary_error_costs_nothing(void **state)
 {
     void *p;
@@ -199,6 +217,7 @@ int main(void)
         TEST(the_drivers_code_is_the_callers_code_and_the_last_error),
         TEST(an_error_that_costs_the_context_is_everybodys_until_the_device_is_reset),
         TEST(an_error_that_costs_a_context_leaves_other_devices_alone),
+        TEST(a_context_that_the_driver_lost_is_lost_to_the_runtime_as_well),
         TEST(an_ordinary_error_costs_nothing),
     };
 

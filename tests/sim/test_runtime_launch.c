@@ -72,6 +72,54 @@ static void a_stub_is_forgotten_with_its_fat_binary(void **state)
     assert_ok(cudaLaunchKernel((const void *)stub, one, one, NULL, 0, NULL));
 }
 
+static void a_captured_launch_is_told_by_its_stub_and_set_again(void **state)
+{
+    struct cudaKernelNodeParams p = {0};
+    dim3 grid = {2, 3, 4}, block = {5, 6, 7};
+    cudaGraphExec_t exec;
+    cudaGraphNode_t node;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    size_t count = 1;
+
+    (void)state;
+    assert_ok(cudaStreamCreate(&stream));
+    assert_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    assert_ok(cudaLaunchKernel((const void *)stub, grid, block, NULL, 8, stream));
+    assert_ok(cudaStreamEndCapture(stream, &graph));
+    assert_ok(cudaGraphGetNodes(graph, &node, &count));
+    assert_ok(cudaGraphKernelNodeGetParams(node, &p));
+    assert_ptr_equal(p.func, (void *)stub);
+    assert_int_equal(p.gridDim.z, 4);
+    assert_int_equal(p.blockDim.x, 5);
+    assert_int_equal(p.sharedMemBytes, 8);
+    assert_non_null(p.kernelParams);
+    p.gridDim.z = 1;
+    assert_ok(cudaGraphKernelNodeSetParams(node, &p));
+    assert_ok(cudaGraphInstantiate(&exec, graph, 0));
+    assert_ok(cudaGraphExecKernelNodeSetParams(exec, node, &p));
+    p.func = (void *)stranger;
+    assert_int_equal(cudaGraphExecKernelNodeSetParams(exec, node, &p), cudaErrorInvalidDeviceFunction);
+    assert_ok(cudaGraphLaunch(exec, stream));
+    assert_ok(cudaStreamSynchronize(stream));
+    assert_ok(cudaGraphExecDestroy(exec));
+    assert_ok(cudaGraphDestroy(graph));
+    assert_ok(cudaStreamDestroy(stream));
+}
+
+static void clusters_of_a_stub_fit(void **state)
+{
+    cudaLaunchConfig_t config = {.gridDim = {8, 1, 1}, .blockDim = {32, 1, 1}};
+    int size = 0, count = 0;
+
+    (void)state;
+    assert_ok(cudaOccupancyMaxPotentialClusterSize(&size, (const void *)stub, &config));
+    assert_true(size > 0);
+    assert_ok(cudaOccupancyMaxActiveClusters(&count, (const void *)stub, &config));
+    assert_true(count > 0);
+    assert_int_equal(cudaOccupancyMaxActiveClusters(&count, (const void *)stranger, &config), cudaErrorInvalidDeviceFunction);
+}
+
 static void a_kernel_handle_launches_like_its_stub(void **state)
 {
     struct cudaFuncAttributes attributes;
@@ -179,6 +227,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_STUB(a_registered_stub_launches_and_a_stranger_does_not),
         WITH_STUB(a_stub_is_forgotten_with_its_fat_binary),
+        WITH_STUB(a_captured_launch_is_told_by_its_stub_and_set_again),
+        WITH_STUB(clusters_of_a_stub_fit),
         WITH_STUB(a_kernel_handle_launches_like_its_stub),
         cmocka_unit_test(call_configurations_come_back_last_in_first_out),
         WITH_STUB(a_captured_launch_and_copy_run_when_the_graph_does),

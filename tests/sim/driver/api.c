@@ -3,6 +3,8 @@
 #include "context.h"
 #include "finding.h"
 #include "locks.h"
+#include "log.h"
+#include "lost.h"
 #include "schedule.h"
 #include "state.h"
 
@@ -60,16 +62,23 @@ CUresult sim_enter_any(enum sim_fn fn)
         return CUDA_ERROR_NOT_PERMITTED;
     }
     if (sim_locks_held()) sim_find_call(SIM_FINDING_call_with_lock, NULL, 0);
+    if (result != CUDA_SUCCESS) sim_lost_by(result);
     return result;
 }
 
-CUresult sim_enter(enum sim_fn fn)
+static CUresult enter(enum sim_fn fn)
 {
     CUresult result = sim_enter_any(fn);
     if (result != CUDA_SUCCESS) return result;
     if (sim_life() != SIM_READY) return CUDA_ERROR_NOT_INITIALIZED;
     sim_schedule_breathe();
-    return CUDA_SUCCESS;
+    return sim_lost_check(fn);
+}
+
+CUresult sim_enter(enum sim_fn fn)
+{
+    CUresult result = enter(fn);
+    return result == CUDA_SUCCESS ? result : sim_log_refused(fn, result);
 }
 
 uint64_t sim_fn_calls(enum sim_fn fn)

@@ -39,7 +39,7 @@ extern const struct sim_entry sim_entries[SIM_FN_COUNT];
 enum sim_fn sim_fn_find(const char *symbol);
 
 /* Counts the call and says why it may not go on: deinitialised, forked, inside a host function, not initialised,
- * an injected failure. The _any form is for the calls that work before cuInit. */
+ * an injected failure, a context that an earlier one has cost. The _any form is for the calls that work before cuInit. */
 CUresult sim_enter(enum sim_fn fn);
 CUresult sim_enter_any(enum sim_fn fn);
 /* For what always answers, whatever became of the driver: counts, and says what was injected. */

@@ -1,5 +1,7 @@
 #include "arena.h"
 
+#include "setting.h"
+
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
@@ -36,8 +38,7 @@ void sim_arena_set_poison(bool on)
 
 __attribute__((constructor)) static void read_environment(void)
 {
-    const char *text = getenv("SIMCUDA_POISON");
-    if (text) poisons = strcmp(text, "0") != 0;
+    poisons = sim_setting_bool(SIM_SETTING_POISON, true);
 }
 
 void sim_arena_poison(uint64_t address, uint64_t size)

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "memory.h"
 #include "state.h"
+#include "texture.h"
 
 static size_t element_bytes(CUarray_format format)
 {
@@ -20,6 +21,11 @@ static size_t element_bytes(CUarray_format format)
     case CU_AD_FORMAT_FLOAT: return 4;
     default: return 0; /* compressed and video formats are not simulated */
     }
+}
+
+size_t sim_array_element(CUarray_format format, unsigned channels)
+{
+    return channels == 1 || channels == 2 || channels == 4 ? element_bytes(format) * channels : 0;
 }
 
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -63,7 +69,7 @@ static CUresult create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *d, enum sim_
 {
     struct sim_context *c;
     struct sim_array *a = NULL;
-    if (!ret || !d) return CUDA_ERROR_INVALID_VALUE;
+    if (!ret || !d) return sim_log_refused(fn, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
@@ -77,7 +83,7 @@ static CUresult create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *d, enum sim_
 CUresult cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *d)
 {
     SIM_ENTER(cuArrayCreate_v2);
-    if (!d) return CUDA_ERROR_INVALID_VALUE;
+    if (!d) return sim_log_refused(SIM_FN_cuArrayCreate_v2, CUDA_ERROR_INVALID_VALUE);
     CUDA_ARRAY3D_DESCRIPTOR flat = { .Width = d->Width, .Height = d->Height, .Format = d->Format,
                                      .NumChannels = d->NumChannels };
     return create(handle, &flat, SIM_FN_cuArrayCreate_v2);
@@ -150,6 +156,7 @@ static void search_array(struct sim_object *o, void *arg)
 
 void sim_array_close_context(struct sim_context *c)
 {
+    sim_texture_close_context(c);
     for (struct search s = { c, NULL };; s.found = NULL) {
         sim_object_each(SIM_ARRAY, search_array, &s);
         if (!s.found) return;

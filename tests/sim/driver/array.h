@@ -19,6 +19,8 @@ struct sim_array {
 
 /* Charged to the context's device. */
 CUresult sim_array_new(struct sim_context *, const CUDA_ARRAY3D_DESCRIPTOR *, enum sim_fn, struct sim_array **ret_array);
+/* Bytes of an element, all channels; 0 for what is no format here. */
+size_t sim_array_element(CUarray_format, unsigned channels);
 void sim_array_close(struct sim_array *, enum sim_fn);
 /* Mipmapped arrays first: they own their levels. */
 void sim_mipmap_close_context(struct sim_context *);

@@ -2,6 +2,7 @@
 
 #include "finding.h"
 #include "graveyard.h"
+#include "ipc.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -66,10 +67,16 @@ void sim_block_unmap(struct sim_block *b, enum sim_fn freed)
     bytes[b->kind] -= b->size;
 }
 
+void sim_block_settle(const struct sim_block *b)
+{
+    while (b->accessing) sim_wait_progress();
+}
+
 void sim_block_retire(struct sim_block *b)
 {
     if (b->running) sim_find_call(SIM_FINDING_free_while_running, b, 0);
-    while (b->running) sim_wait_progress();
+    sim_ipc_check_free(b);
+    sim_block_settle(b);
     b->state = SIM_GONE_BLOCK;
     sim_block_unref(b);
 }

@@ -29,6 +29,7 @@ struct sim_block {
     bool mapped;            /* in the address map: the program may name it */
     unsigned refs;          /* the program is one, each piece of queued work that touches it another */
     unsigned running;       /* pieces of work touching it at this moment */
+    unsigned accessing;     /* those of them that read or write its bytes: it cannot go before they end */
     uint64_t size;          /* bytes asked for */
     uint64_t id;            /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     unsigned flags;         /* of the host and managed calls; PROT_* of a map */
@@ -46,11 +47,13 @@ struct sim_block {
     unsigned owners;             /* graph memory: the nodes and executable graphs that may allocate it again */
     struct sim_point birth;      /* stream-ordered and graph memory: the work that allocates it; else no track */
     struct sim_points uses;      /* the latest of each stream */
+    bool exported;               /* another process may have it open */
     bool host_sees;              /* the program may look at it without asking the driver */
     bool accused;                /* nothing orders its uses: already a finding */
     bool promised;               /* graph memory: allocated, as far as what was submitted goes */
     void *backing;               /* kind's own: the physical handle of a map */
     uint64_t backing_offset;
+    uint64_t backing_start;      /* of an imported pointer: where it is in the owner's memory */
 };
 
 /* A block over [start, start + span), in the address map, one reference owned by the program; NULL when out of
@@ -65,9 +68,11 @@ struct sim_block *sim_block_next(uint64_t address);
 struct sim_block *sim_block_mapped_in(uint64_t start, uint64_t size);
 /* The program may no longer name it; work already queued may. */
 void sim_block_unmap(struct sim_block *, enum sim_fn freed);
-/* Its memory goes: from now on touching it is a violation. Running work on it is one at once, and is waited for.
- * Drops the program's reference. */
+/* Its memory goes: from now on touching it is a violation. Running work on it is one at once. Drops the program's
+ * reference. */
 void sim_block_retire(struct sim_block *);
+/* No piece of work is in the middle of reading or writing it any more. The lock may be away meanwhile. */
+void sim_block_settle(const struct sim_block *);
 void sim_block_ref(struct sim_block *);
 void sim_block_unref(struct sim_block *);
 

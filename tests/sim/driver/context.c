@@ -6,6 +6,7 @@
 #include "device.h"
 #include "event.h"
 #include "facts.h"
+#include "lost.h"
 #include "memory.h"
 #include "module.h"
 #include "pool.h"
@@ -127,10 +128,12 @@ struct sim_context *sim_context_owner(struct sim_context *c)
     return c->green_of ? c->green_of : c;
 }
 
-static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags)
+static struct sim_context *context_new(struct sim_device *d, bool primary, unsigned flags, struct sim_context *green_of)
 {
     struct sim_context *c = sim_object_new(SIM_CONTEXT, sizeof *c, NULL);
     if (!c) return NULL;
+    c->green_of = green_of;
+    if (green_of) sim_context_await(c, &green_of->awaited, &green_of->awaited_known);
     c->device = d;
     c->primary = primary;
     c->flags = flags;
@@ -141,15 +144,15 @@ static struct sim_context *context_new(struct sim_device *d, bool primary, unsig
     c->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
     c->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
     if (activate(c)) return c;
+    sim_deps_clear(&c->awaited);
+    sim_points_clear(&c->awaited_known);
     sim_object_close(&c->object);
     return NULL;
 }
 
 struct sim_context *sim_context_new(struct sim_device *d, struct sim_context *green_of)
 {
-    struct sim_context *c = context_new(d, false, green_of ? green_of->flags : 0);
-    if (c) c->green_of = green_of;
-    return c;
+    return context_new(d, false, green_of ? green_of->flags : 0, green_of);
 }
 
 struct green_search {
@@ -178,8 +181,10 @@ static void empty_green(struct sim_context *primary, enum sim_fn fn)
 void sim_context_empty(struct sim_context *c, enum sim_fn fn)
 {
     if (c->primary) empty_green(c, fn);
+    sim_lost_forget(c);
     c->active = false; /* first: nothing new is submitted while the lock is away */
     sim_context_wait(c);
+    sim_memory_judge_context(c);
     sim_module_forget_context(c);
     sim_mipmap_close_context(c);
     sim_array_close_context(c);
@@ -189,6 +194,10 @@ void sim_context_empty(struct sim_context *c, enum sim_fn fn)
     while (c->streams) sim_stream_close(c->streams);
     sim_deps_clear(&c->orphans);
     sim_points_clear(&c->orphans_known);
+    sim_deps_clear(&c->blocking_orphans);
+    sim_points_clear(&c->blocking_orphans_known);
+    sim_deps_clear(&c->awaited);
+    sim_points_clear(&c->awaited_known);
     c->legacy = NULL;
     sim_context_refund(c, c->overhead);
     c->has_local_memory = false;
@@ -199,7 +208,7 @@ void sim_context_empty(struct sim_context *c, enum sim_fn fn)
 
 CUresult sim_primary_retain(struct sim_device *d)
 {
-    if (!d->primary && !(d->primary = context_new(d, true, d->primary_flags))) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!d->primary && !(d->primary = context_new(d, true, d->primary_flags, NULL))) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!d->primary->active && !activate(d->primary)) return CUDA_ERROR_OUT_OF_MEMORY;
     d->primary->flags = d->primary_flags;
     d->primary_refs++;
@@ -310,7 +319,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, int dev)
     if (!d) return CUDA_ERROR_INVALID_DEVICE;
     if (!pctx || (flags & ~(unsigned)CU_CTX_FLAGS_MASK)) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_context *c = context_new(d, false, flags);
+    struct sim_context *c = context_new(d, false, flags, NULL);
     CUresult result = c && push(c) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         *pctx = (CUcontext)c;

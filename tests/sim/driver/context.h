@@ -27,10 +27,15 @@ struct sim_context {
     struct sim_stream *legacy;  /* stream 0, made with the context */
     struct sim_deps orphans;    /* the work of streams that were destroyed: it still has to run */
     struct sim_points orphans_known;
+    struct sim_deps blocking_orphans; /* those of them that the legacy stream waits for */
+    struct sim_points blocking_orphans_known;
+    struct sim_deps awaited;    /* what streams still to come are behind */
+    struct sim_points awaited_known;
     uint64_t overhead;          /* bytes its device is without while it lives: itself, local memory, module code */
     bool has_local_memory;
     size_t limits[16];
     CUfunc_cache cache;
+    CUresult lost;              /* the error that cost it (lost.h) */
 };
 
 /* Private to its thread: no lock. */
@@ -57,6 +62,10 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
  * certain to be behind. */
 void sim_context_position(struct sim_context *, struct sim_deps *);
 void sim_context_gather(struct sim_context *, struct sim_points *);
+/* Streams made in it from now on are behind all this. */
+void sim_context_await(struct sim_context *, const struct sim_deps *, const struct sim_points *known);
+/* The context, and, if it is a primary one, its green contexts, whose activities are its own. */
+void sim_context_each(struct sim_context *, void (*visit)(struct sim_context *, void *), void *arg);
 /* A context; green when it has a primary one to belong to. NULL when out of memory. */
 struct sim_context *sim_context_new(struct sim_device *, struct sim_context *green_of);
 /* Whose memory is it that is allocated while this one is current? */

@@ -16,11 +16,10 @@ static void visit_green(struct sim_object *o, void *arg)
     if (c->green_of == v->primary) v->visit(c, v->arg);
 }
 
-/* The context, and, if it is a primary one, its green contexts, whose activities are its own. */
-static void visit(struct sim_context *c, void (*each)(struct sim_context *, void *), void *arg)
+void sim_context_each(struct sim_context *c, void (*visit)(struct sim_context *, void *), void *arg)
 {
-    struct visitor v = { c, each, arg };
-    each(c, arg);
+    struct visitor v = { c, visit, arg };
+    visit(c, arg);
     if (c->primary && sim_object_count(SIM_CONTEXT) > 1) sim_object_each(SIM_CONTEXT, visit_green, &v);
 }
 
@@ -33,7 +32,7 @@ static void add_position(struct sim_context *c, void *deps)
 
 void sim_context_position(struct sim_context *c, struct sim_deps *deps)
 {
-    visit(c, add_position, deps);
+    sim_context_each(c, add_position, deps);
 }
 
 static void gather(struct sim_context *c, void *points)
@@ -44,7 +43,7 @@ static void gather(struct sim_context *c, void *points)
 
 void sim_context_gather(struct sim_context *c, struct sim_points *points)
 {
-    visit(c, gather, points);
+    sim_context_each(c, gather, points);
 }
 
 static void observe(struct sim_context *c, void *unused)
@@ -59,9 +58,16 @@ void sim_context_wait(struct sim_context *c)
 {
     struct sim_deps deps = { 0 };
     sim_context_position(c, &deps);
-    visit(c, observe, NULL);
+    sim_context_each(c, observe, NULL);
     sim_deps_wait(&deps);
     sim_deps_clear(&deps);
+}
+
+void sim_context_await(struct sim_context *c, const struct sim_deps *deps, const struct sim_points *known)
+{
+    if (sim_deps_passed(&c->awaited)) sim_deps_clear(&c->awaited);
+    sim_deps_add_all(&c->awaited, deps);
+    sim_points_join(&c->awaited_known, known);
 }
 
 struct device_work {

@@ -15,9 +15,11 @@
 #include "log.h"
 #include "object.h"
 #include "schedule.h"
+#include "setting.h"
 #include "state.h"
 #include "stream.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int sim_version(void)
@@ -52,7 +54,10 @@ int sim_step(sim_stream_t h, uint64_t pieces)
     struct sim_stream *s;
     sim_lock();
     CUresult result = sim_stream_get(h, SIM_LEGACY, &s);
-    if (result == CUDA_SUCCESS) sim_stream_step(s, pieces);
+    if (result == CUDA_SUCCESS) {
+        sim_stream_step(s, pieces);
+        sim_schedule_run_steps(s);
+    }
     sim_unlock();
     return (int)result;
 }
@@ -115,6 +120,18 @@ int sim_fail(const char *symbol, uint64_t n, int code)
     return CUDA_SUCCESS;
 }
 
+/* For programs that cannot call this library: the same by the environment. */
+__attribute__((constructor)) static void fail_as_set(void)
+{
+    const char *text = sim_setting_text(SIM_SETTING_FAIL);
+    char symbol[64], rest;
+    unsigned long long n;
+    int code;
+    if (!text) return;
+    if (sscanf(text, "%63[^:]:%llu:%d%c", symbol, &n, &code, &rest) != 3 || !n || code <= 0 || sim_fail(symbol, n, code))
+        sim_setting_refuse(SIM_SETTING_FAIL);
+}
+
 const char *sim_symbol(size_t index, int *ret_simulated)
 {
     if (index >= SIM_FN_COUNT) return NULL;
@@ -160,6 +177,8 @@ uint64_t sim_live_objects(const char *kind)
         { "context", SIM_CONTEXT }, { "stream", SIM_STREAM }, { "event", SIM_EVENT }, { "pool", SIM_POOL },
         { "module", SIM_MODULE }, { "library", SIM_LIBRARY }, { "graph", SIM_GRAPH }, { "exec", SIM_EXEC },
         { "array", SIM_ARRAY }, { "mipmap", SIM_MIPMAP }, { "physical", SIM_HANDLE }, { "external", SIM_EXTERNAL },
+        { "user", SIM_USER_OBJECT }, { "texture", SIM_TEXTURE }, { "surface", SIM_SURFACE },
+        { "link", SIM_LINK }, { "semaphore", SIM_SEMAPHORE },
     };
     uint64_t n = UINT64_MAX;
     sim_lock();
@@ -209,6 +228,14 @@ uint64_t sim_leaks(void)
     return n;
 }
 
+int sim_leak_get(size_t index, char *text, size_t room)
+{
+    sim_lock();
+    bool found = sim_leaks_line(index, text, room);
+    sim_unlock();
+    return found;
+}
+
 static enum sim_finding finding_of(const char *code)
 {
     int i = 0;
@@ -256,6 +283,13 @@ int sim_fact_get(const char *name)
 const char *sim_fact_name(size_t index)
 {
     return sim_fact_name_at(index);
+}
+
+void sim_set_looks(int looks)
+{
+    sim_lock();
+    sim_settings.looks = looks;
+    sim_unlock();
 }
 
 void sim_set_poison(int on)

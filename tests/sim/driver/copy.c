@@ -111,6 +111,11 @@ static CUresult copy_line(uint64_t dst, uint64_t src, size_t n, CUstream h, enum
     return copy_box(&c, h, dflt, waits, fn);
 }
 
+CUresult sim_copy_line(uint64_t dst, uint64_t src, size_t bytes, CUstream h, enum sim_default dflt, bool waits, enum sim_fn fn)
+{
+    return copy_line(dst, src, bytes, h, dflt, waits ? WAITS : RETURNS_AT_ONCE, fn);
+}
+
 #define HOST(p) ((uint64_t)(uintptr_t)(p))
 #define SYNC(dst, src, n) copy_line(dst, src, n, NULL, dflt, WAITS, fn)
 #define ASYNC(dst, src, n, h) copy_line(dst, src, n, h, dflt, RETURNS_AT_ONCE, fn)

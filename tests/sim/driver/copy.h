@@ -10,6 +10,8 @@ CUresult sim_copy_describe(const CUDA_MEMCPY3D *, struct sim_copy *ret_copy);
 CUresult sim_copy_check(const struct sim_copy *);
 /* Queues the copy, as cuMemcpyAsync would. Takes the state lock. */
 CUresult sim_copy_submit(const struct sim_copy *, CUstream, enum sim_default, enum sim_fn);
+/* One line of bytes, waited for or not. Takes the state lock. */
+CUresult sim_copy_line(uint64_t dst, uint64_t src, size_t bytes, CUstream, enum sim_default, bool waits, enum sim_fn);
 /* Names both ends of w->u.copy. State lock held. */
 CUresult sim_copy_touch(struct sim_work *w);
 

@@ -135,6 +135,7 @@ CUresult sim_event_record(struct sim_event *e, struct sim_stream *s, enum sim_fn
     sim_deps_add(&e->recorded, s, s->submitted);
     sim_points_clear(&e->known);
     sim_order_gather(&e->known, s);
+    if (e->page) sim_event_page_give(e->page, e->page_record, &e->known);
     return CUDA_SUCCESS;
 }
 
@@ -204,6 +205,7 @@ static CUresult wait_remote(struct sim_stream *s, struct sim_event *e, enum sim_
     w->calls_host = true; /* under a seed it must not hold up the program, for which the other process may wait */
     w->finish = finish_remote_wait;
     sim_object_ref(&e->object);
+    sim_points_join(&s->known, sim_event_given());
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -249,14 +251,28 @@ static CUresult stream_wait(CUstream stream, CUevent h, unsigned flags, enum sim
 SIM_TWIN(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent h, unsigned int flags),
          stream_wait(stream, h, flags, dflt, fn))
 
+struct context_wait {
+    struct sim_event *event;
+    enum sim_fn fn;
+    CUresult result;
+};
+
+/* Every stream of it, and those still to come. */
+static void wait_in_context(struct sim_context *c, void *arg)
+{
+    struct context_wait *w = arg;
+    for (struct sim_stream *s = c->streams; s && w->result == CUDA_SUCCESS; s = s->next)
+        w->result = sim_event_wait(w->event, s, w->fn);
+    sim_context_await(c, &w->event->recorded, sim_event_is_remote(w->event) ? sim_event_given() : &w->event->known);
+}
+
 CUresult sim_event_wait_context(struct sim_context *c, CUevent h, enum sim_fn fn)
 {
-    struct sim_event *e = get(h);
-    CUresult result = e ? sim_capture_check_context(c, true) : CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS && e->capture) result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    for (struct sim_stream *s = result ? NULL : c->streams; s && result == CUDA_SUCCESS; s = s->next)
-        result = wait_in_stream(s, e, fn);
-    return result;
+    struct context_wait w = { get(h), fn, CUDA_SUCCESS };
+    w.result = w.event ? sim_capture_check_context(c, true) : CUDA_ERROR_INVALID_HANDLE;
+    if (w.result == CUDA_SUCCESS && w.event->capture) w.result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (w.result == CUDA_SUCCESS) sim_context_each(c, wait_in_context, &w);
+    return w.result;
 }
 
 CUresult cuCtxWaitEvent(CUcontext ctx, CUevent h)
@@ -287,6 +303,7 @@ static void wait_for(struct sim_event *e)
     sim_unlock();
     sim_event_page_wait(e->page, sim_event_page_latest(e->page));
     sim_lock();
+    sim_order_observe_done(sim_event_given());
     sim_object_unref(&e->object);
 }
 
@@ -299,7 +316,8 @@ CUresult cuEventQuery(CUevent h)
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_query_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS && !has_happened(e)) result = CUDA_ERROR_NOT_READY;
-    if (result == CUDA_SUCCESS) sim_order_observe(&e->known);
+    if (result == CUDA_SUCCESS && sim_event_is_remote(e)) sim_order_observe_done(sim_event_given());
+    else if (result == CUDA_SUCCESS) sim_order_observe(&e->known);
     sim_unlock();
     return result;
 }
@@ -313,7 +331,7 @@ CUresult cuEventSynchronize(CUevent h)
     if (result == CUDA_SUCCESS && e->capture) result = sim_capture_touch_event(e);
     if (result == CUDA_SUCCESS && sim_fact(SIM_FACT_event_wait_unsafe)) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
-        sim_order_observe(&e->known);
+        if (!sim_event_is_remote(e)) sim_order_observe(&e->known);
         wait_for(e);
         sim_pool_trim_all();
     }

@@ -14,11 +14,21 @@
 #include <unistd.h>
 
 struct sim_event_page {
+    struct sim_event_page *next;
+    bool open;                   /* an event has it; else it is kept for what it was behind */
     int fd;
     struct shared {
         atomic_ullong recorded, happened;
+        atomic_ullong seen;      /* the latest record that a process other than its recorder saw happen */
     } *shared;
+    uint64_t latest_record;      /* of this process, 0: none */
+    struct sim_points latest;    /* what it was behind */
+    uint64_t earlier_record;     /* the first before it that nobody was known to have seen, 0: none */
+    struct sim_points earlier;   /* what that and those since were behind */
 };
+
+static struct sim_event_page *pages;
+static struct sim_points given;  /* what all records were behind that another process could see */
 
 struct handle {
     char magic[16];
@@ -39,7 +49,8 @@ static struct sim_event_page *page_open(int fd)
         if (fd >= 0) close(fd);
         return NULL;
     }
-    *p = (struct sim_event_page){ fd, at };
+    *p = (struct sim_event_page){ .next = pages, .open = true, .fd = fd, .shared = at };
+    pages = p;
     return p;
 }
 
@@ -53,11 +64,72 @@ struct sim_event_page *sim_event_page_new(void)
     return page_open(fd);
 }
 
+static void raise_to(atomic_ullong *value, unsigned long long to)
+{
+    unsigned long long is = atomic_load(value);
+    while (is < to && !atomic_compare_exchange_weak(value, &is, to)) continue;
+}
+
+/* What another process saw happen it may have told the program. */
+static void look(struct sim_event_page *p)
+{
+    uint64_t seen = atomic_load(&p->shared->seen);
+    if (p->earlier_record && seen >= p->earlier_record) {
+        sim_order_observe_done(&p->earlier);
+        sim_points_clear(&p->earlier);
+        p->earlier_record = 0;
+    }
+    if (p->latest_record && seen >= p->latest_record) {
+        sim_order_observe_done(&p->latest);
+        sim_points_clear(&p->latest);
+        p->latest_record = 0;
+    }
+}
+
+/* A page without an event goes when nobody can come to be told anything by it. */
+static void sweep(void)
+{
+    for (struct sim_event_page **link = &pages, *p; (p = *link);) {
+        if (p->open || p->earlier_record || p->latest_record) {
+            link = &p->next;
+            continue;
+        }
+        *link = p->next;
+        munmap(p->shared, sizeof *p->shared);
+        close(p->fd);
+        free(p);
+    }
+}
+
+void sim_event_pages_look(void)
+{
+    for (struct sim_event_page *p = pages; p; p = p->next) look(p);
+    sweep();
+}
+
+void sim_event_page_give(struct sim_event_page *p, uint64_t record, const struct sim_points *known)
+{
+    look(p);
+    if (p->latest_record) {
+        if (!p->earlier_record) p->earlier_record = p->latest_record;
+        sim_points_join(&p->earlier, &p->latest);
+        sim_points_clear(&p->latest);
+    }
+    p->latest_record = record;
+    sim_points_join(&p->latest, known);
+    sim_points_join(&given, known);
+}
+
+const struct sim_points *sim_event_given(void)
+{
+    return &given;
+}
+
 void sim_event_page_close(struct sim_event_page *p)
 {
-    munmap(p->shared, sizeof *p->shared);
-    close(p->fd);
-    free(p);
+    p->open = false;
+    look(p);
+    sweep();
 }
 
 uint64_t sim_event_page_record(struct sim_event_page *p)
@@ -67,8 +139,7 @@ uint64_t sim_event_page_record(struct sim_event_page *p)
 
 void sim_event_page_done(struct sim_event_page *p, uint64_t record)
 {
-    unsigned long long seen = atomic_load(&p->shared->happened);
-    while (seen < record && !atomic_compare_exchange_weak(&p->shared->happened, &seen, record)) continue;
+    raise_to(&p->shared->happened, record);
 }
 
 uint64_t sim_event_page_latest(const struct sim_event_page *p)
@@ -76,12 +147,14 @@ uint64_t sim_event_page_latest(const struct sim_event_page *p)
     return atomic_load(&p->shared->recorded);
 }
 
-bool sim_event_page_passed(const struct sim_event_page *p, uint64_t record)
+bool sim_event_page_passed(struct sim_event_page *p, uint64_t record)
 {
-    return atomic_load(&p->shared->happened) >= record;
+    if (atomic_load(&p->shared->happened) < record) return false;
+    raise_to(&p->shared->seen, record);
+    return true;
 }
 
-void sim_event_page_wait(const struct sim_event_page *p, uint64_t record)
+void sim_event_page_wait(struct sim_event_page *p, uint64_t record)
 {
     while (!sim_event_page_passed(p, record)) nanosleep(&(struct timespec){ 0, 200000 }, NULL);
 }

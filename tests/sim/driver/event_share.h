@@ -14,11 +14,17 @@ struct sim_event_page *sim_event_page_new(void);
 uint64_t sim_event_page_record(struct sim_event_page *);
 /* That record has happened. */
 void sim_event_page_done(struct sim_event_page *, uint64_t record);
-/* The latest record of any process, and whether one has happened. No lock needed. */
+/* What it is behind: from now on the other processes may answer it, with an event or by telling the program. */
+void sim_event_page_give(struct sim_event_page *, uint64_t record, const struct sim_points *known);
+/* What all such records were behind; so may be whatever another process recorded. */
+const struct sim_points *sim_event_given(void);
+/* The program knows by now what the other processes have seen. */
+void sim_event_pages_look(void);
+/* The latest record of any process, and whether another's has happened, which it is told then. No lock needed. */
 uint64_t sim_event_page_latest(const struct sim_event_page *);
-bool sim_event_page_passed(const struct sim_event_page *, uint64_t record);
+bool sim_event_page_passed(struct sim_event_page *, uint64_t record);
 /* Waits for it, by looking again and again. No lock may be held. */
-void sim_event_page_wait(const struct sim_event_page *, uint64_t record);
+void sim_event_page_wait(struct sim_event_page *, uint64_t record);
 void sim_event_page_close(struct sim_event_page *);
 
 /* Is the event's latest record another process's, so that only its page knows? */

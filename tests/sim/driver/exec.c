@@ -4,6 +4,7 @@
 #include "graph.h"
 #include "state.h"
 #include "stream.h"
+#include "user_object.h"
 
 static void destroy(struct sim_object *o)
 {
@@ -25,10 +26,12 @@ static CUresult instantiate(CUgraphExec *ret, CUgraph graph, unsigned long long 
     if (result == CUDA_SUCCESS && !(x = sim_object_new(SIM_EXEC, sizeof *x, destroy))) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (x) result = sim_graph_flatten(g, &x->works);
     if (result == CUDA_SUCCESS) {
+        sim_graph_judge(g);
         x->flags = flags;
         x->of = g;
         sim_object_ref(&g->object);
         g->instances++;
+        sim_user_objects_copy(g->object.id, x->object.id);
         *ret = (CUgraphExec)x;
     } else if (x) {
         sim_object_close(&x->object);
@@ -76,6 +79,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     struct sim_exec *x = sim_object_find(exec, SIM_EXEC);
     if (x) {
         x->of->instances--;
+        sim_user_objects_drop(x->object.id, &x->launched);
         sim_object_close(&x->object);
     }
     sim_unlock();
@@ -128,6 +132,7 @@ static CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult 
         *ret_result = compare(&x->works, &works);
         if (*ret_result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
             struct sim_templates old = x->works;
+            for (size_t i = 0; i < works.count; i++) works.items[i]->node = old.items[i]->node; /* still named by the old ones */
             x->works = works;
             works = old;
         } else {

@@ -30,9 +30,9 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_ME
     SIM_ENTER(cuImportExternalMemory);
     struct sim_context *c;
     struct stat st;
-    if (!memory || !d || !d->size || (d->flags & ~(unsigned)CUDA_EXTERNAL_MEMORY_DEDICATED)) return CUDA_ERROR_INVALID_VALUE;
-    if (d->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
-    if (fstat(d->handle.fd, &st) != 0 || (uint64_t)st.st_size < d->size) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || !d || !d->size || (d->flags & ~(unsigned)CUDA_EXTERNAL_MEMORY_DEDICATED)) return sim_log_refused(SIM_FN_cuImportExternalMemory, CUDA_ERROR_INVALID_VALUE);
+    if (d->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return sim_log_refused(SIM_FN_cuImportExternalMemory, CUDA_ERROR_NOT_SUPPORTED);
+    if (fstat(d->handle.fd, &st) != 0 || (uint64_t)st.st_size < d->size) return sim_log_refused(SIM_FN_cuImportExternalMemory, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_context_current(&c);
     struct external *e = result == CUDA_SUCCESS ? sim_object_new(SIM_EXTERNAL, sizeof *e, destroy) : NULL;
@@ -84,7 +84,7 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *ptr, CUexternalMemory memo
 {
     SIM_ENTER(cuExternalMemoryGetMappedBuffer);
     struct sim_block *b = NULL;
-    if (!ptr || !d || d->flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!ptr || !d || d->flags) return sim_log_refused(SIM_FN_cuExternalMemoryGetMappedBuffer, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     struct external *e = sim_object_find(memory, SIM_EXTERNAL);
     CUresult result = e ? map(e, d->offset, d->size, &b) : CUDA_ERROR_INVALID_HANDLE;

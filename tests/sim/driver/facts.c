@@ -1,8 +1,8 @@
 #include "facts.h"
 
-#include <ctype.h>
+#include "setting.h"
+
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct { const char *name; int since, before, from; } rows[SIM_FACT_COUNT] = {
@@ -12,21 +12,11 @@ static const struct { const char *name; int since, before, from; } rows[SIM_FACT
 
 static atomic_int values[SIM_FACT_COUNT];
 
-static const char *from_environment(const char *name)
-{
-    char variable[64] = "SIMCUDA_";
-    size_t n = strlen(variable);
-    while (*name && n + 1 < sizeof variable) variable[n++] = (char)toupper((unsigned char)*name++);
-    variable[n] = '\0';
-    return getenv(variable);
-}
-
 void sim_facts_read(int version)
 {
     for (int i = 0; i < SIM_FACT_COUNT; i++) {
-        const char *text = from_environment(rows[i].name);
         int by_version = version < rows[i].since ? rows[i].before : rows[i].from;
-        sim_fact_put((enum sim_fact)i, text && *text ? atoi(text) : by_version);
+        sim_fact_put((enum sim_fact)i, sim_setting_fact(rows[i].name, by_version));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "block.h"
 #include "context.h"
 #include "schedule.h"
+#include "setting.h"
 #include "work.h"
 
 #include <stdarg.h>
@@ -24,8 +25,8 @@ static bool quiet, notices;
 
 __attribute__((constructor)) static void read_environment(void)
 {
-    quiet = getenv("SIMCUDA_QUIET") != NULL;
-    notices = getenv("SIMCUDA_NOTICES") != NULL;
+    quiet = sim_setting_bool(SIM_SETTING_QUIET, false);
+    notices = sim_setting_bool(SIM_SETTING_NOTICES, false);
 }
 
 struct sim_trace sim_trace_of(enum sim_fn fn)
@@ -116,8 +117,10 @@ void sim_find_unordered(enum sim_finding kind, const struct sim_work *w, const s
     } else {
         put_trace(&t, "found", sim_trace_of(sim_thread.call));
     }
-    put(&t, "simcuda:   not behind %s, thread %u, clock %llu, in stream 0x%llx\n", name_of(other->by.fn), other->by.thread,
-        (unsigned long long)other->by.clock, (unsigned long long)other->track->stream);
+    put(&t, "simcuda:   not behind %s, thread %u, clock %llu, ", name_of(other->by.fn), other->by.thread,
+        (unsigned long long)other->by.clock);
+    if (other->track) put(&t, "in stream 0x%llx\n", (unsigned long long)other->track->stream);
+    else put(&t, "in another branch of the graph\n");
     put_block(&t, "memory", b);
     if (w) put_successor(&t, b);
     end(&t);

@@ -7,6 +7,7 @@
 #include "memory.h"
 #include "state.h"
 #include "stream.h"
+#include "user_object.h"
 
 #include <stdlib.h>
 
@@ -119,6 +120,13 @@ bool sim_node_depend(struct sim_graph_node *n, struct sim_graph_node *on)
     return true;
 }
 
+bool sim_node_depends(const struct sim_graph_node *n, const struct sim_graph_node *on)
+{
+    for (size_t i = 0; i < n->dep_count; i++)
+        if (n->deps[i] == on) return true;
+    return false;
+}
+
 bool sim_node_independ(struct sim_graph_node *n, struct sim_graph_node *on)
 {
     for (size_t i = 0; i < n->dep_count; i++)
@@ -200,6 +208,7 @@ struct sim_graph *sim_graph_new(void)
 
 void sim_graph_close(struct sim_graph *g)
 {
+    sim_user_objects_drop(g->object.id, NULL);
     /* the edges first: a circle of them would keep its nodes, a long chain would end by recursion */
     for (struct sim_graph_node *n = g->first; n; n = n->next) forget_deps(n);
     while (g->first) {
@@ -253,7 +262,9 @@ CUresult sim_graph_flatten(struct sim_graph *g, struct sim_templates *ret_works)
             if (n->mark || !ready(n)) continue;
             n->mark = true;
             left--;
+            size_t first = works.count;
             result = sim_templates_append(&works, &n->works);
+            for (size_t i = first; i < works.count; i++) works.items[i]->node = n->object.id;
         }
         if (left == before) result = CUDA_ERROR_INVALID_VALUE; /* a cycle */
     }
@@ -323,6 +334,7 @@ CUresult sim_exec_launch(struct sim_exec *x, struct sim_stream *s, enum sim_fn f
     CUresult result = sim_capture_check_implicit(s);
     if (result == CUDA_SUCCESS) result = settle_earlier_launch(x, s, fn);
     for (size_t i = 0; i < x->works.count && result == CUDA_SUCCESS; i++) {
+        if (x->works.items[i]->disabled) continue;
         if (is_event_node(x->works.items[i])) {
             result = sim_event_launch(x->works.items[i], s, fn);
             continue;

@@ -51,6 +51,7 @@ void sim_graph_close(struct sim_graph *);
 struct sim_graph_node *sim_graph_add(struct sim_graph *, CUgraphNodeType, struct sim_work *,
                                      struct sim_graph_node *const *deps, size_t count);
 bool sim_node_depend(struct sim_graph_node *, struct sim_graph_node *on);
+bool sim_node_depends(const struct sim_graph_node *, const struct sim_graph_node *on);
 /* Takes an edge away; false when there is none. */
 bool sim_node_independ(struct sim_graph_node *, struct sim_graph_node *on);
 void sim_node_remove(struct sim_graph_node *);
@@ -59,6 +60,8 @@ bool sim_graph_mark(struct sim_graph *, struct sim_graph_node *const *nodes, siz
 
 /* The graph's work in order: CUDA_ERROR_INVALID_VALUE for a cycle. */
 CUresult sim_graph_flatten(struct sim_graph *, struct sim_templates *ret_works);
+/* Are the uses of its memory ordered by its edges, whichever way its branches run? Findings if not. */
+void sim_graph_judge(struct sim_graph *);
 CUresult sim_templates_append(struct sim_templates *, const struct sim_templates *more);
 void sim_templates_clear(struct sim_templates *);
 /* Both come behind every earlier launch of the same executable graph, in whichever stream. */

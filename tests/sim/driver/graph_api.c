@@ -65,7 +65,7 @@ static CUresult add_dependencies(CUgraph graph, const CUgraphNode *from, const C
     CUresult result = get(graph) && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
         struct sim_graph_node *before = get_node(from[i]), *after = get_node(to[i]);
-        if (!before || !after) result = CUDA_ERROR_INVALID_VALUE;
+        if (!before || !after || before == after || sim_node_depends(after, before)) result = CUDA_ERROR_INVALID_VALUE;
         else if (!sim_node_depend(after, before)) result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     sim_unlock();

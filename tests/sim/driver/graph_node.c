@@ -4,8 +4,9 @@
 #include "copy.h"
 #include "device.h"
 #include "event.h"
-#include "graph.h"
+#include "graph_make.h"
 #include "log.h"
+#include "memop.h"
 #include "state.h"
 
 /* The arguments that every one of these calls begins with. */
@@ -44,15 +45,6 @@ static CUresult add(const struct spot *at, CUgraphNodeType type, struct sim_work
     return result;
 }
 
-/* Work of a kind, or NULL with the code to pass on. */
-static struct sim_work *make(const struct spot *at, CUgraphNodeType type, CUresult *ret)
-{
-    struct sim_work *w = sim_work_new(at->fn);
-    if (w) w->type = type;
-    *ret = w ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    return w;
-}
-
 static CUresult add_empty(const struct spot *at)
 {
     sim_lock();
@@ -61,11 +53,12 @@ static CUresult add_empty(const struct spot *at)
     return result;
 }
 
-static CUresult add_kernel(const struct spot *at)
+static CUresult add_kernel(const struct spot *at, const CUDA_KERNEL_NODE_PARAMS *p)
 {
-    CUresult result;
+    struct sim_work *w = NULL;
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_KERNEL, &result);
+    CUresult result = sim_make_kernel(p, at->fn, &w);
     result = add(at, CU_GRAPH_NODE_TYPE_KERNEL, w, result);
     sim_unlock();
     return result;
@@ -73,16 +66,12 @@ static CUresult add_kernel(const struct spot *at)
 
 static CUresult add_copy(const struct spot *at, const CUDA_MEMCPY3D *params)
 {
+    struct sim_work *w = NULL;
     struct sim_copy copy;
     CUresult result = params ? sim_copy_describe(params, &copy) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS) return result;
     sim_lock();
-    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_MEMCPY, &result);
-    if (w) {
-        w->run = sim_run_copy;
-        w->u.copy = copy;
-        result = sim_copy_touch(w);
-    }
+    result = sim_make_copy(&copy, at->fn, &w);
     result = add(at, CU_GRAPH_NODE_TYPE_MEMCPY, w, result);
     sim_unlock();
     return result;
@@ -90,15 +79,9 @@ static CUresult add_copy(const struct spot *at, const CUDA_MEMCPY3D *params)
 
 static CUresult add_fill(const struct spot *at, const struct sim_fill *f)
 {
-    CUresult result;
-    if (f->element != 1 && f->element != 2 && f->element != 4) return CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = NULL;
     sim_lock();
-    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_MEMSET, &result);
-    if (w) {
-        w->run = sim_run_fill;
-        w->u.fill = *f;
-        result = sim_work_touch_box(w, f->dst, f->width * f->element, f->height, f->pitch, 1, 0);
-    }
+    CUresult result = sim_make_fill(f, at->fn, &w);
     result = add(at, CU_GRAPH_NODE_TYPE_MEMSET, w, result);
     sim_unlock();
     return result;
@@ -106,11 +89,9 @@ static CUresult add_fill(const struct spot *at, const struct sim_fill *f)
 
 static CUresult add_host(const struct spot *at, CUhostFn call, void *arg)
 {
-    CUresult result;
-    if (!call) return CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = NULL;
     sim_lock();
-    struct sim_work *w = make(at, CU_GRAPH_NODE_TYPE_HOST, &result);
-    if (w) sim_work_call_host(w, call, arg);
+    CUresult result = sim_make_host(call, arg, at->fn, &w);
     result = add(at, CU_GRAPH_NODE_TYPE_HOST, w, result);
     sim_unlock();
     return result;
@@ -124,6 +105,18 @@ static CUresult add_child(const struct spot *at, CUgraph child)
     CUresult result = !c ? CUDA_ERROR_INVALID_VALUE : c->has_memory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) result = sim_graph_flatten(c, &works);
     result = add(at, CU_GRAPH_NODE_TYPE_GRAPH, NULL, result);
+    if (result == CUDA_SUCCESS) get_node(*at->node)->works = works;
+    else sim_templates_clear(&works);
+    sim_unlock();
+    return result;
+}
+
+static CUresult add_batch(const struct spot *at, const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags)
+{
+    struct sim_templates works = { 0 };
+    sim_lock();
+    CUresult result = sim_memop_make(ops, count, flags, SIM_MEMOP_V2, at->fn, &works);
+    result = add(at, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, NULL, result);
     if (result == CUDA_SUCCESS) get_node(*at->node)->works = works;
     else sim_templates_clear(&works);
     sim_unlock();
@@ -146,7 +139,7 @@ static CUresult add_alloc(const struct spot *at, const CUmemPoolProps *props, si
     struct sim_work *w = NULL;
     uint64_t address = 0;
     struct sim_device *d = sim_device_get(props->location.id);
-    if (!d || !bytes || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (!d || !bytes || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return sim_log_refused(at->fn, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_graph_memory_new(d, bytes, at->fn, &w);
     if (w) address = w->u.block->range.start;
@@ -183,7 +176,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraph
                                  const CUDA_KERNEL_NODE_PARAMS *params)
 {
     SIM_ENTER(cuGraphAddKernelNode_v2);
-    return params ? add_kernel(SPOT(cuGraphAddKernelNode_v2)) : CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(SPOT(cuGraphAddKernelNode_v2), params);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
@@ -230,6 +223,14 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
     return add_free(SPOT(cuGraphAddMemFreeNode), dptr);
 }
 
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+    SIM_ENTER(cuGraphAddBatchMemOpNode);
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    return add_batch(SPOT(cuGraphAddBatchMemOpNode), p->paramArray, p->count, p->flags);
+}
+
 CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUevent event)
 {
     SIM_ENTER(cuGraphAddEventRecordNode);
@@ -249,7 +250,12 @@ static CUresult add_any(const struct spot *at, CUgraphNodeParams *p)
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {
     case CU_GRAPH_NODE_TYPE_EMPTY: return add_empty(at);
-    case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(at);
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+        const CUDA_KERNEL_NODE_PARAMS_v3 *k = &p->kernel;
+        return add_kernel(at, &(CUDA_KERNEL_NODE_PARAMS){ k->func, k->gridDimX, k->gridDimY, k->gridDimZ, k->blockDimX,
+                                                          k->blockDimY, k->blockDimZ, k->sharedMemBytes, k->kernelParams,
+                                                          k->extra, k->kern, k->ctx });
+    }
     case CU_GRAPH_NODE_TYPE_MEMCPY: return add_copy(at, &p->memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
         const CUDA_MEMSET_NODE_PARAMS_v2 *m = &p->memset;
@@ -262,6 +268,7 @@ static CUresult add_any(const struct spot *at, CUgraphNodeParams *p)
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return add_event(at, CU_GRAPH_NODE_TYPE_WAIT_EVENT, p->eventWait.event);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return add_alloc(at, &p->alloc.poolProps, p->alloc.bytesize, &p->alloc.dptr);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(at, p->free.dptr);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return add_batch(at, p->memOp.paramArray, p->memOp.count, p->memOp.flags);
     default: return CUDA_ERROR_NOT_SUPPORTED;
     }
 }

@@ -3,6 +3,7 @@
 #include "device.h"
 #include "graph.h"
 #include "state.h"
+#include "user_object.h"
 
 #include <string.h>
 
@@ -180,6 +181,7 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph original)
     CUresult result = !from ? CUDA_ERROR_INVALID_VALUE : from->has_memory ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
     struct sim_graph *to = result == CUDA_SUCCESS ? sim_graph_new() : NULL;
     if (result == CUDA_SUCCESS) result = to ? copy_nodes(to, from) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) sim_user_objects_copy(from->object.id, to->object.id);
     if (result == CUDA_SUCCESS) *clone = (CUgraph)to;
     else if (to) sim_graph_close(to);
     sim_unlock();

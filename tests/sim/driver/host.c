@@ -16,6 +16,11 @@ static uint64_t pages(uint64_t size)
     return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
+bool sim_host_is_pinned(const struct sim_block *b)
+{
+    return b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED;
+}
+
 void sim_host_release(struct sim_block *b, enum sim_fn fn)
 {
     bool ours = b->kind == SIM_BLOCK_HOST;
@@ -29,14 +34,14 @@ static CUresult allocate(void **pp, size_t size, unsigned flags, enum sim_fn fn)
 {
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     struct sim_context *c;
-    if (!pp || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    if (!pp || (flags & ~known)) return sim_log_refused(fn, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS && !size) {
         result = (CUresult)sim_fact(SIM_FACT_zero_bytes_host);
         if (result == CUDA_SUCCESS) *pp = NULL;
         sim_unlock();
-        return result;
+        return sim_log_refused(fn, result);
     }
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
     if (result == CUDA_SUCCESS) {
@@ -82,6 +87,7 @@ static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUres
     if (result == CUDA_SUCCESS) {
         sim_block_ref(b);
         if (sim_fact(SIM_FACT_host_free_waits)) sim_context_wait(b->context);
+        if (b->mapped) sim_order_released(b);
         if (b->mapped) sim_host_release(b, fn);
         else result = unknown;
         sim_block_unref(b);
@@ -94,7 +100,7 @@ static CUresult release(void *p, enum sim_block_kind kind, enum sim_fn fn, CUres
 CUresult cuMemFreeHost(void *p)
 {
     SIM_ENTER(cuMemFreeHost);
-    if (!p) return (CUresult)sim_fact(SIM_FACT_free_host_null);
+    if (!p) return sim_log_refused(SIM_FN_cuMemFreeHost, (CUresult)sim_fact(SIM_FACT_free_host_null));
     return release(p, SIM_BLOCK_HOST, SIM_FN_cuMemFreeHost, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -110,7 +116,7 @@ static CUresult host_register(void *p, size_t size, unsigned flags, enum sim_fn 
                            CU_MEMHOSTREGISTER_READ_ONLY;
     uint64_t start = (uint64_t)(uintptr_t)p;
     struct sim_context *c;
-    if (!p || !size || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    if (!p || !size || (flags & ~known)) return sim_log_refused(fn, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();
@@ -145,14 +151,14 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int flags)
 CUresult cuMemHostUnregister(void *p)
 {
     SIM_ENTER(cuMemHostUnregister);
-    if (!p) return CUDA_ERROR_INVALID_VALUE; /* measured on a driver, unlike the other frees of NULL */
+    if (!p) return sim_log_refused(SIM_FN_cuMemHostUnregister, CUDA_ERROR_INVALID_VALUE); /* measured on a driver, unlike the other frees of NULL */
     return release(p, SIM_BLOCK_REGISTERED, SIM_FN_cuMemHostUnregister, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 static struct sim_block *pinned(const void *p)
 {
     struct sim_block *b = sim_block_containing((uint64_t)(uintptr_t)p);
-    return b && (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) ? b : NULL;
+    return b && sim_host_is_pinned(b) ? b : NULL;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *dptr, void *p, unsigned int flags)

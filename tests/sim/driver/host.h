@@ -4,6 +4,7 @@
 
 #include "block.h"
 
+bool sim_host_is_pinned(const struct sim_block *);
 void sim_host_release(struct sim_block *, enum sim_fn);
 
 #endif

@@ -26,7 +26,6 @@ static void run_touch(struct sim_work *w)
 static void run_until(struct sim_work *w)
 {
     int expected = 0;
-    run_touch(w);
     __atomic_compare_exchange_n(w->u.kernel.go, &expected, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     while (__atomic_load_n(w->u.kernel.go, __ATOMIC_ACQUIRE) != 2) usleep(50);
 }
@@ -48,7 +47,7 @@ static void describe(const struct sim_stream *s, struct sim_work *w, uint64_t ad
         return;
     }
     w->run = go ? run_until : run_touch;
-    w->calls_host = go != NULL; /* it waits for the program: not on the program's thread */
+    w->calls_host = w->lingers = go != NULL; /* it waits for the program: not on the program's thread */
     w->u.kernel.address = address;
     w->u.kernel.bytes = bytes;
     w->u.kernel.go = go;

@@ -8,6 +8,8 @@
 #include "state.h"
 #include "stream.h"
 
+#include <string.h>
+
 /* --- kernels --------------------------------------------------------------------------------------------- */
 
 static bool is_code(const void *handle)
@@ -16,8 +18,14 @@ static bool is_code(const void *handle)
     return sim_object_find(handle, SIM_FUNCTION) || sim_object_find(handle, SIM_KERNEL);
 }
 
-static CUresult launch(CUfunction f, uint64_t threads, CUstream h, enum sim_default dflt, enum sim_fn fn)
+struct dims {
+    unsigned grid[3], block[3], shared;
+};
+
+static CUresult launch(CUfunction f, const struct dims *d, CUstream h, enum sim_default dflt, enum sim_fn fn)
 {
+    bool empty = !d->grid[0] || !d->grid[1] || !d->grid[2];
+    uint64_t threads = empty ? 0 : (uint64_t)d->block[0] * d->block[1] * d->block[2];
     struct sim_stream *s;
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
@@ -26,29 +34,35 @@ static CUresult launch(CUfunction f, uint64_t threads, CUstream h, enum sim_defa
     if (result == CUDA_SUCCESS && s->context) result = sim_context_launches(s->context);
     if (result == CUDA_SUCCESS) {
         struct sim_work *w = sim_work_new(fn);
+        if (w) {
+            w->u.launch.function = f;
+            memcpy(w->u.launch.grid, d->grid, sizeof d->grid);
+            memcpy(w->u.launch.block, d->block, sizeof d->block);
+            w->u.launch.shared = d->shared;
+        }
         result = w ? sim_stream_submit(s, w) : CUDA_ERROR_OUT_OF_MEMORY;
     }
     sim_unlock();
     return result;
 }
 
-#define THREADS(x, y, z) ((uint64_t)(x) * (y) * (z))
+#define DIMS (&(struct dims){ { gx, gy, gz }, { bx, by, bz }, shared })
 
 SIM_TWIN(cuLaunchKernel, _ptsz,
          (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
           CUstream h, void **params, void **extra),
-         ((void)shared, (void)params, (void)extra,
-          launch(f, gx && gy && gz ? THREADS(bx, by, bz) : 0, h, dflt, fn)))
+         ((void)params, (void)extra, launch(f, DIMS, h, dflt, fn)))
 
 SIM_TWIN(cuLaunchCooperativeKernel, _ptsz,
          (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
           CUstream h, void **params),
-         ((void)shared, (void)params, launch(f, gx && gy && gz ? THREADS(bx, by, bz) : 0, h, dflt, fn)))
+         ((void)params, launch(f, DIMS, h, dflt, fn)))
 
 static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, enum sim_default dflt, enum sim_fn fn)
 {
     if (!c) return CUDA_ERROR_INVALID_VALUE;
-    return launch(f, THREADS(c->blockDimX, c->blockDimY, c->blockDimZ), c->hStream, dflt, fn);
+    const struct dims d = { { c->gridDimX, c->gridDimY, c->gridDimZ }, { c->blockDimX, c->blockDimY, c->blockDimZ }, c->sharedMemBytes };
+    return launch(f, &d, c->hStream, dflt, fn);
 }
 
 SIM_TWIN(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
@@ -166,6 +180,13 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int va
 CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
 {
     SIM_ENTER(cuFuncSetCacheConfig);
+    (void)config;
+    return check_code(f);
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config)
+{
+    SIM_ENTER(cuFuncSetSharedMemConfig);
     (void)config;
     return check_code(f);
 }

@@ -1,9 +1,10 @@
 #include "log.h"
 
+#include "setting.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,8 +25,10 @@ static int file = -1;
 
 __attribute__((constructor)) static void open_file(void)
 {
-    const char *path = getenv("SIMCUDA_LOG");
-    if (path) file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const char *path = sim_setting_text(SIM_SETTING_LOG);
+    if (!path) return;
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0) sim_setting_refuse(SIM_SETTING_LOG);
 }
 
 static void put(int fd, const char *text, size_t length)
@@ -63,6 +66,16 @@ void sim_log_call(enum sim_fn fn, CUresult result, uint64_t address, const char 
     put(file, line, (size_t)n);
 }
 
+CUresult sim_log_refused(enum sim_fn fn, CUresult result)
+{
+    static const bool has_lines[SIM_FN_COUNT] = {
+#define LOGGED(symbol) [SIM_FN_##symbol] = true,
+#include "log.def"
+    };
+    if (has_lines[fn]) sim_log_plain(fn, result, 0);
+    return result;
+}
+
 void sim_log_plain(enum sim_fn fn, CUresult result, uint64_t address)
 {
     sim_log_call(fn, result, address, NULL, 0, NULL, 0);
@@ -82,6 +95,16 @@ bool sim_log_line(size_t index, char *ret_text, size_t room)
         snprintf(ret_text, room, "%s", line);
     }
     return found;
+}
+
+void sim_log_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void sim_log_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
 }
 
 void sim_log_reset(void)

@@ -56,6 +56,12 @@ static bool is_synchronous(enum sim_block_kind kind)
     return kind == SIM_BLOCK_DEVICE || kind == SIM_BLOCK_MANAGED || kind == SIM_BLOCK_MODULE;
 }
 
+void sim_memory_judge_context(struct sim_context *c)
+{
+    for (struct sim_block *b = sim_block_next(0); b; b = sim_block_next(b->range.start + 1))
+        if (b->context == c) sim_order_released(b);
+}
+
 void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
 {
     struct sim_block *b = sim_block_next(0);
@@ -63,7 +69,7 @@ void sim_memory_release_context(struct sim_context *c, enum sim_fn fn)
         uint64_t next = b->range.start + 1;
         if (b->context == c) {
             if (is_synchronous(b->kind)) sim_memory_release(b, fn);
-            else if (b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED) sim_host_release(b, fn);
+            else if (sim_host_is_pinned(b)) sim_host_release(b, fn);
             else if (b->kind == SIM_BLOCK_IPC) sim_ipc_release(b, fn);
             else if (b->kind == SIM_BLOCK_EXTERNAL) sim_external_release(b, fn);
         }
@@ -105,10 +111,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)
 {
     SIM_ENTER(cuMemAllocPitch_v2);
-    if (!pitch || (element != 4 && element != 8 && element != 16)) return CUDA_ERROR_INVALID_VALUE;
+    if (!pitch || (element != 4 && element != 8 && element != 16)) return sim_log_refused(SIM_FN_cuMemAllocPitch_v2, CUDA_ERROR_INVALID_VALUE);
     size_t p = (width + PITCH - 1) / PITCH * PITCH;
     size_t size;
-    if (p < width || __builtin_mul_overflow(p, height, &size)) return CUDA_ERROR_INVALID_VALUE;
+    if (p < width || __builtin_mul_overflow(p, height, &size)) return sim_log_refused(SIM_FN_cuMemAllocPitch_v2, CUDA_ERROR_INVALID_VALUE);
     CUresult result = allocate(SIM_BLOCK_DEVICE, size, 0, SIM_FN_cuMemAllocPitch_v2, dptr);
     if (result == CUDA_SUCCESS) *pitch = p;
     sim_log_call(SIM_FN_cuMemAllocPitch_v2, result, result ? 0 : *dptr, "size", size, "pitch", p);
@@ -118,7 +124,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     SIM_ENTER(cuMemAllocManaged);
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return sim_log_refused(SIM_FN_cuMemAllocManaged, CUDA_ERROR_INVALID_VALUE);
     CUresult result = allocate(SIM_BLOCK_MANAGED, bytesize, flags, SIM_FN_cuMemAllocManaged, dptr);
     sim_log_call(SIM_FN_cuMemAllocManaged, result, result ? 0 : *dptr, "size", bytesize, "flags", flags);
     return result;
@@ -138,6 +144,7 @@ static CUresult release(CUdeviceptr dptr)
     if (b->kind == SIM_BLOCK_EXTERNAL) {
         sim_block_unmap(b, SIM_FN_cuMemFree_v2);
         if (sim_fact(SIM_FACT_free_waits)) sim_context_wait(b->context);
+        sim_order_released(b);
         sim_external_release(b, SIM_FN_cuMemFree_v2);
         return CUDA_SUCCESS;
     }
@@ -151,6 +158,7 @@ static CUresult release(CUdeviceptr dptr)
     struct sim_device *d = b->device;
     sim_block_unmap(b, SIM_FN_cuMemFree_v2);
     sim_context_wait(b->context);
+    sim_order_released(b); /* of other contexts' work no page says that it is waited for */
     sim_block_retire(b);
     sim_arena_give(&d->arena, dptr, span);
     sim_device_refund(d, span);

@@ -44,7 +44,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *handle, const CUDA_ARRAY3D_DES
     SIM_ENTER(cuMipmappedArrayCreate);
     struct sim_context *c;
     struct mipmap *m = NULL;
-    if (!handle || !d || !levels) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !d || !levels) return sim_log_refused(SIM_FN_cuMipmappedArrayCreate, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_context_current(&c);
     if (result == CUDA_SUCCESS) result = sim_capture_check_unsafe();

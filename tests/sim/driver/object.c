@@ -1,5 +1,8 @@
 #include "object.h"
 
+#include "context.h"
+#include "finding.h"
+
 #include <stdlib.h>
 
 enum { BUCKETS = 4096 };
@@ -36,6 +39,7 @@ void *sim_object_new(enum sim_kind kind, size_t size, void (*destroy)(struct sim
     if (!o) return NULL;
     o->kind = kind;
     o->id = ++last_id;
+    o->made = sim_trace_of(sim_thread.call);
     o->destroy = destroy;
     open_object(o);
     return o;

@@ -3,13 +3,12 @@
 #ifndef SIM_OBJECT_H
 #define SIM_OBJECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "trace.h"
 
 enum sim_kind {
     SIM_CONTEXT, SIM_STREAM, SIM_EVENT, SIM_POOL, SIM_MODULE, SIM_FUNCTION, SIM_LIBRARY, SIM_KERNEL,
-    SIM_GRAPH, SIM_NODE, SIM_EXEC, SIM_ARRAY, SIM_MIPMAP, SIM_HANDLE, SIM_USER_OBJECT, SIM_EXTERNAL, SIM_KINDS
+    SIM_GRAPH, SIM_NODE, SIM_EXEC, SIM_ARRAY, SIM_MIPMAP, SIM_HANDLE, SIM_USER_OBJECT, SIM_EXTERNAL,
+    SIM_TEXTURE, SIM_SURFACE, SIM_LINK, SIM_SEMAPHORE, SIM_KINDS
 };
 
 struct sim_object {
@@ -18,6 +17,7 @@ struct sim_object {
     bool open;               /* the program's handle is valid */
     unsigned refs;           /* the handle is one, work and other objects hold the others */
     uint64_t id;             /* unique in the process */
+    struct sim_trace made;   /* the call that made it */
     void (*destroy)(struct sim_object *); /* the last reference went: free the rest (not the struct) */
 };
 

@@ -1,7 +1,9 @@
 #include "order.h"
 
 #include "block.h"
+#include "event_share.h"
 #include "finding.h"
+#include "flag.h"
 #include "stream.h"
 #include "work.h"
 
@@ -9,18 +11,21 @@
 
 /* --- tracks and points --------------------------------------------------------------------------------------- */
 
-struct sim_track *sim_track_new(uint64_t stream)
+struct sim_track *sim_track_new(uint64_t stream, int device)
 {
     struct sim_track *t = calloc(1, sizeof *t);
     if (!t) return NULL;
     t->refs = 1;
     t->stream = stream;
+    t->device = device;
     return t;
 }
 
 void sim_track_unref(struct sim_track *t)
 {
-    if (--t->refs == 0) free(t);
+    if (--t->refs) return;
+    if (t->wait) sim_flag_wait_free(t->wait);
+    free(t);
 }
 
 /* What the program knows anyway need not be remembered. */
@@ -38,6 +43,10 @@ static void add(struct sim_points *p, struct sim_point point)
 {
     struct sim_track *t = point.track;
     if (t->observed >= point.seq) return;
+    if (t->wait && t->wait->over) {
+        sim_points_join(p, &t->wait->behind);
+        return;
+    }
     for (unsigned i = 0; i < p->count; i++) {
         if (p->items[i].track != t) continue;
         if (p->items[i].seq < point.seq) p->items[i] = point;
@@ -62,6 +71,7 @@ void sim_points_add(struct sim_points *p, struct sim_track *t, uint64_t seq)
 
 void sim_points_join(struct sim_points *p, const struct sim_points *more)
 {
+    if (sim_flag_waits) sim_flag_fold(p);
     for (unsigned i = 0; i < more->count; i++) add(p, more->items[i]);
 }
 
@@ -74,6 +84,7 @@ void sim_points_clear(struct sim_points *p)
 
 static uint64_t place_in(const struct sim_points *p, const struct sim_track *t)
 {
+    if (sim_flag_waits) return sim_flag_place(p, t);
     for (unsigned i = 0; i < p->count; i++)
         if (p->items[i].track == t) return p->items[i].seq;
     return 0;
@@ -95,12 +106,23 @@ void sim_order_follow(struct sim_stream *s, const struct sim_stream *other)
 
 static void observe(struct sim_track *t, uint64_t seq)
 {
-    if (t->observed < seq) t->observed = seq;
+    if (t->observed >= seq) return;
+    t->observed = seq;
+    if (sim_flag_waits) sim_flag_observed(t);
+    if (t->wait && t->wait->over) sim_order_observe(&t->wait->behind);
 }
 
 void sim_order_observe(const struct sim_points *p)
 {
     for (unsigned i = 0; i < p->count; i++) observe(p->items[i].track, p->items[i].seq);
+}
+
+void sim_order_observe_done(const struct sim_points *points)
+{
+    for (unsigned i = 0; i < points->count; i++) {
+        const struct sim_point *p = &points->items[i];
+        observe(p->track, p->seq < p->track->done ? p->seq : p->track->done);
+    }
 }
 
 void sim_order_observe_stream(const struct sim_stream *s)
@@ -111,33 +133,59 @@ void sim_order_observe_stream(const struct sim_stream *s)
 
 void sim_order_seen(const struct sim_stream *s, const struct sim_work *w)
 {
-    /* the stream may be behind more by now than this piece was: never more than has run */
-    for (unsigned i = 0; i < s->known.count; i++) {
-        const struct sim_point *p = &s->known.items[i];
-        observe(p->track, p->seq < p->track->done ? p->seq : p->track->done);
-    }
+    sim_order_observe_done(&s->known); /* the stream may be behind more by now than this piece was */
     observe(s->track, w->seq);
 }
 
 /* --- judging ------------------------------------------------------------------------------------------------------- */
 
+/* Is everything over that a stream, or the program itself, relies on? */
+struct question {
+    const struct sim_stream *stream; /* NULL: the program */
+    struct sim_block *block;
+    bool birth, uses;                /* what must be over */
+    unsigned devices;                /* whose uses, bit n: ordinal n */
+    enum sim_finding kind;           /* what it is if not */
+    const struct sim_work *work;     /* of the stream */
+};
+
 static bool behind(const struct sim_stream *s, const struct sim_point *p)
 {
-    return p->track == s->track || p->track->observed >= p->seq || place_in(&s->known, p->track) >= p->seq;
+    if (p->track->observed >= p->seq) return true;
+    return s && (p->track == s->track || place_in(&s->known, p->track) >= p->seq);
+}
+
+/* Calls `each` for every place that it is not behind; how many there are. */
+static unsigned each_unmet(const struct question *q, void (*each)(const struct question *, const struct sim_point *))
+{
+    unsigned found = 0;
+    if (q->birth && q->block->birth.track && !behind(q->stream, &q->block->birth)) {
+        found++;
+        if (each) each(q, &q->block->birth);
+    }
+    for (unsigned i = 0; q->uses && i < q->block->uses.count; i++) {
+        const struct sim_point *p = &q->block->uses.items[i];
+        if (!(q->devices >> p->track->device & 1) || behind(q->stream, p)) continue;
+        found++;
+        if (each) each(q, p);
+    }
+    return found;
 }
 
 /* One finding for a block: what goes wrong later because of it is the same fault. `other` is what it is not behind. */
-static void accuse(struct sim_block *b, enum sim_finding kind, const struct sim_work *w, const struct sim_point *other)
+static void accuse(const struct question *q, const struct sim_point *other)
 {
-    if (b->accused) return;
-    b->accused = true;
-    sim_find_unordered(kind, w, b, other);
+    if (q->block->accused) return;
+    if (q->stream && sim_flag_defer(&q->stream->known, q->kind, q->work, q->block, other)) return;
+    q->block->accused = true;
+    sim_find_unordered(q->kind, q->work, q->block, other);
 }
 
-/* Host memory is released by calls that wait for the whole context. */
-static bool is_host(const struct sim_block *b)
+static void judge(struct question q)
 {
-    return b->kind == SIM_BLOCK_HOST || b->kind == SIM_BLOCK_REGISTERED;
+    if (!each_unmet(&q, NULL)) return;
+    sim_event_pages_look(); /* another process may have seen it and told the program */
+    each_unmet(&q, accuse);
 }
 
 static struct sim_point point_of(const struct sim_stream *s, const struct sim_work *w)
@@ -147,8 +195,7 @@ static struct sim_point point_of(const struct sim_stream *s, const struct sim_wo
 
 static void use(struct sim_stream *s, const struct sim_work *w, struct sim_block *b)
 {
-    if (is_host(b)) return;
-    if (b->birth.track && !behind(s, &b->birth)) accuse(b, SIM_FINDING_unordered_use, w, &b->birth);
+    judge((struct question){ s, b, .birth = true, .kind = SIM_FINDING_unordered_use, .work = w });
     add(&b->uses, point_of(s, w));
 }
 
@@ -161,26 +208,21 @@ static void make(struct sim_stream *s, const struct sim_work *w, struct sim_bloc
     sim_points_clear(&b->uses);
 }
 
-static void release(const struct sim_stream *s, const struct sim_work *w, struct sim_block *b)
-{
-    const struct sim_point *other = b->birth.track && !behind(s, &b->birth) ? &b->birth : NULL;
-    for (unsigned i = 0; i < b->uses.count; i++)
-        if (!behind(s, &b->uses.items[i])) other = &b->uses.items[i];
-    if (other) accuse(b, SIM_FINDING_unordered_free, w, other);
-}
-
 void sim_order_queued(struct sim_stream *s, const struct sim_work *w)
 {
     for (unsigned i = 0; i < w->touch_count; i++) use(s, w, w->touches[i]);
     if (w->effect == SIM_ALLOCATES) make(s, w, w->u.block);
-    if (w->effect == SIM_RELEASES) release(s, w, w->u.block);
+    if (w->effect != SIM_RELEASES) return;
+    judge((struct question){ s, w->u.block, true, true, ~0u, SIM_FINDING_unordered_free, w });
 }
 
 /* Such a call takes it that all accesses are over, and of memory that nobody has used they are. */
 void sim_order_released(struct sim_block *b)
 {
-    const struct sim_point *other = NULL;
-    for (unsigned i = 0; i < b->uses.count; i++)
-        if (b->uses.items[i].track->observed < b->uses.items[i].seq) other = &b->uses.items[i];
-    if (other) accuse(b, SIM_FINDING_unordered_free, NULL, other);
+    judge((struct question){ NULL, b, .uses = true, .devices = ~0u, .kind = SIM_FINDING_unordered_free });
+}
+
+void sim_order_revoked(struct sim_block *b, unsigned devices)
+{
+    judge((struct question){ NULL, b, .uses = true, .devices = devices, .kind = SIM_FINDING_unordered_access });
 }

@@ -8,6 +8,7 @@
 #include "trace.h"
 
 struct sim_block;
+struct sim_flag_wait;
 struct sim_stream;
 struct sim_work;
 
@@ -17,6 +18,8 @@ struct sim_track {
     uint64_t done;     /* pieces that have run */
     uint64_t observed; /* pieces that the program knows to have run */
     uint64_t stream;   /* its handle, for findings to print */
+    struct sim_flag_wait *wait; /* owned: it is no stream's but that of one wait for a value (flag.h) */
+    int device;        /* ordinal */
 };
 
 /* A set of places in streams, one for each stream; references to the tracks are held. */
@@ -31,7 +34,7 @@ struct sim_points {
     unsigned count, room;
 };
 
-struct sim_track *sim_track_new(uint64_t stream); /* NULL when out of memory */
+struct sim_track *sim_track_new(uint64_t stream, int device); /* NULL when out of memory */
 void sim_track_unref(struct sim_track *);
 
 void sim_points_add(struct sim_points *, struct sim_track *, uint64_t seq);
@@ -44,6 +47,8 @@ void sim_order_gather(struct sim_points *, const struct sim_stream *);
 void sim_order_follow(struct sim_stream *, const struct sim_stream *other);
 /* The program knows that all this has run: it was told, or it is about to wait for it. */
 void sim_order_observe(const struct sim_points *);
+/* The same of as much of it as has run. */
+void sim_order_observe_done(const struct sim_points *);
 void sim_order_observe_stream(const struct sim_stream *);
 /* A piece has run that the program may see the effects of, a host function or a write to host memory. */
 void sim_order_seen(const struct sim_stream *, const struct sim_work *);
@@ -52,5 +57,7 @@ void sim_order_seen(const struct sim_stream *, const struct sim_work *);
 void sim_order_queued(struct sim_stream *, const struct sim_work *);
 /* The block is released by a call that waits for nobody, or has waited. */
 void sim_order_released(struct sim_block *);
+/* The same for devices (bit n: ordinal n) that lose access to it. */
+void sim_order_revoked(struct sim_block *, unsigned devices);
 
 #endif

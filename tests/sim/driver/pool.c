@@ -247,7 +247,7 @@ static CUresult alloc_async(CUdeviceptr *dptr, size_t size, CUmemoryPool handle,
                             enum sim_default dflt, enum sim_fn fn)
 {
     struct sim_stream *s;
-    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr) return sim_log_refused(fn, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     CUresult result = sim_stream_get(h, dflt, &s);
     if (result == CUDA_SUCCESS && !size) {
@@ -302,6 +302,7 @@ static CUresult free_import(struct sim_block *b, struct sim_stream *s, enum sim_
     sim_block_unmap(b, fn);
     w->u.block = b;
     w->finish = finish_import;
+    w->effect = SIM_RELEASES;
     sim_stream_queue(s, w);
     return CUDA_SUCCESS;
 }
@@ -398,12 +399,12 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     SIM_ENTER(cuMemPoolCreate);
     if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || ((unsigned)props->handleTypes & ~(unsigned)KNOWN_HANDLES))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+        return sim_log_refused(SIM_FN_cuMemPoolCreate, CUDA_ERROR_INVALID_VALUE);
+    if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return sim_log_refused(SIM_FN_cuMemPoolCreate, CUDA_ERROR_NOT_SUPPORTED);
     bool host = props->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    if (host && !sim_host_location(&props->location)) return CUDA_ERROR_INVALID_VALUE;
+    if (host && !sim_host_location(&props->location)) return sim_log_refused(SIM_FN_cuMemPoolCreate, CUDA_ERROR_INVALID_VALUE);
     struct sim_device *d = sim_device_get(host ? 0 : props->location.id);
-    if (!d) return CUDA_ERROR_INVALID_DEVICE;
+    if (!d) return sim_log_refused(SIM_FN_cuMemPoolCreate, CUDA_ERROR_INVALID_DEVICE);
     sim_lock();
     struct sim_pool *p = sim_pool_new(d, false, host);
     if (p) {

@@ -62,6 +62,15 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     return result;
 }
 
+/* The device cannot reach what the pool gave any more: it had better be done with it. */
+static void take_access(struct sim_pool *p, int device)
+{
+    if (!(p->access >> device & 1)) return;
+    p->access &= ~(1u << device);
+    for (struct sim_block *b = sim_block_next(0); b; b = sim_block_next(b->range.start + 1))
+        if (b->kind == SIM_BLOCK_ASYNC && b->pool == p) sim_order_revoked(b, 1u << device);
+}
+
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
     SIM_ENTER(cuMemPoolSetAccess);
@@ -76,7 +85,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
         else if (map[i].flags) p->access |= 1u << id;
         else if (p->host) p->access &= ~(1u << id); /* may be taken from any device */
         else if (id == p->device->ordinal) result = CUDA_ERROR_INVALID_VALUE; /* its own device keeps access */
-        else p->access &= ~(1u << id);
+        else take_access(p, id);
     }
     sim_unlock();
     return result;

@@ -4,6 +4,7 @@
 #include "block.h"
 #include "context.h"
 #include "device.h"
+#include "ipc.h"
 #include "log.h"
 #include "pool.h"
 #include "state.h"
@@ -48,7 +49,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
                                           unsigned long long flags)
 {
     SIM_ENTER(cuMemPoolExportToShareableHandle);
-    if (!handle || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || flags) return sim_log_refused(SIM_FN_cuMemPoolExportToShareableHandle, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     struct sim_pool *p = sim_object_find(pool, SIM_POOL);
     CUresult result = p && !p->imported && (p->handle_types & type) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -64,7 +65,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
     SIM_ENTER(cuMemPoolExportPointer);
-    if (!data) return CUDA_ERROR_INVALID_VALUE;
+    if (!data) return sim_log_refused(SIM_FN_cuMemPoolExportPointer, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     struct sim_block *b = sim_block_at(ptr);
     bool shared = b && b->kind == SIM_BLOCK_ASYNC && b->pool->handle_types;
@@ -74,6 +75,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
         memcpy(d.magic, pointer_magic, sizeof d.magic);
         memset(data, 0, sizeof *data);
         memcpy(data, &d, sizeof d);
+        b->exported = true;
     }
     sim_unlock();
     CUresult result = shared ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -98,13 +100,13 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
 {
     SIM_ENTER(cuMemPoolImportFromShareableHandle);
     struct pool_file file;
-    if (!pool || flags) return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!pool || flags) return sim_log_refused(SIM_FN_cuMemPoolImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE);
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return sim_log_refused(SIM_FN_cuMemPoolImportFromShareableHandle, CUDA_ERROR_NOT_SUPPORTED);
     int memory = open_memory((int)(intptr_t)handle, &file);
     struct sim_device *d = memory >= 0 ? sim_device_physical(file.ordinal) : NULL;
     if (!d) {
         if (memory >= 0) close(memory);
-        return CUDA_ERROR_INVALID_VALUE;
+        return sim_log_refused(SIM_FN_cuMemPoolImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE);
     }
     sim_lock();
     struct sim_pool *p = sim_pool_new(d, false, false);
@@ -135,6 +137,8 @@ static struct sim_block *import(struct sim_pool *p, const struct pointer_data *d
     b->device = p->device;
     b->pool = p;
     b->backing_offset = lead;
+    b->backing_start = d->offset;
+    sim_ipc_claim(p->fd, d->offset, d->span);
     sim_object_ref(&p->object);
     return b;
 }
@@ -142,9 +146,11 @@ static struct sim_block *import(struct sim_pool *p, const struct pointer_data *d
 void sim_pool_import_end(struct sim_block *b)
 {
     struct sim_pool *p = b->pool;
-    uint64_t start = b->range.start - b->backing_offset, length = b->range.size + b->backing_offset;
+    uint64_t lead = b->backing_offset, start = b->range.start - lead, length = b->range.size + lead;
+    uint64_t owner_offset = b->backing_start;
     sim_block_retire(b);
     munmap((void *)(uintptr_t)start, length);
+    sim_ipc_disclaim(p->fd, owner_offset, length - lead);
     sim_object_unref(&p->object);
 }
 
@@ -153,7 +159,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPt
     SIM_ENTER(cuMemPoolImportPointer);
     struct pointer_data d;
     struct sim_block *b = NULL;
-    if (!ptr || !data) return CUDA_ERROR_INVALID_VALUE;
+    if (!ptr || !data) return sim_log_refused(SIM_FN_cuMemPoolImportPointer, CUDA_ERROR_INVALID_VALUE);
     memcpy(&d, data, sizeof d);
     sim_lock();
     struct sim_pool *p = sim_object_find(pool, SIM_POOL);

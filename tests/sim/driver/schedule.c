@@ -1,6 +1,7 @@
 #include "schedule.h"
 
 #include "context.h"
+#include "setting.h"
 #include "state.h"
 #include "stream.h"
 
@@ -88,6 +89,13 @@ static bool ready(const struct sim_stream *s)
     return sim_stream_may_run(s) && !(errand && s->head->calls_host);
 }
 
+bool sim_schedule_looks(void)
+{
+    for (const struct sim_stream *s = first; s; s = s->schedule_next)
+        if (s->head && !s->busy && s->head->ready) return true;
+    return false;
+}
+
 /* Streams without work leave the list on the way. */
 static struct sim_stream *choose(void)
 {
@@ -169,21 +177,33 @@ static void wait_for_errand(void)
 
 /* --- running --------------------------------------------------------------------------------------------------- */
 
-bool sim_schedule_step(void)
+static void run_one(struct sim_stream *s)
 {
-    if (!sim_schedule_seeded() || in_piece || is_runner) return false;
-    struct sim_stream *s = choose();
-    if (!s) return false;
     last_run = s;
     if (!s->head->calls_host) {
         run_here(s);
-        return true;
+        return;
     }
     sim_object_ref(&s->object);
     errand = s;
     pthread_cond_signal(&errand_given);
     wait_for_errand();
-    return true;
+}
+
+bool sim_schedule_step(void)
+{
+    if (!sim_schedule_seeded() || in_piece || is_runner) return false;
+    struct sim_stream *s = choose();
+    if (s) run_one(s);
+    return s != NULL;
+}
+
+void sim_schedule_run_steps(struct sim_stream *s)
+{
+    if (!sim_schedule_seeded() || in_piece || is_runner) return;
+    sim_object_ref(&s->object);
+    while (s->scheduled && s->held && s->steps && ready(s)) run_one(s);
+    sim_object_unref(&s->object);
 }
 
 void sim_schedule_breathe(void)
@@ -199,8 +219,8 @@ void sim_schedule_breathe(void)
 
 __attribute__((constructor)) static void read_seed(void)
 {
-    const char *text = getenv("SIMCUDA_SEED");
-    if (text) sim_schedule_seed(strtoull(text, NULL, 0));
+    uint64_t seed = sim_setting_number(SIM_SETTING_SEED, 0, 0, UINT64_MAX);
+    if (seed) sim_schedule_seed(seed);
 }
 
 static void take_from_worker(struct sim_object *o, void *arg)

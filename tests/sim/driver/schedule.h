@@ -17,6 +17,10 @@ bool sim_schedule_seeded(void); /* no lock needed */
 void sim_schedule_enter(struct sim_stream *);
 /* Runs one ready piece, if there is one and the schedule is seeded. State lock held; it is away meanwhile. */
 bool sim_schedule_step(void);
+/* Does the schedule wait for a value in memory, whose change nobody announces? State lock held. */
+bool sim_schedule_looks(void);
+/* What a held stream may do for its steps, as far as it can now. State lock held; it is away meanwhile. */
+void sim_schedule_run_steps(struct sim_stream *);
 /* A call of the program begins: the device gets on with its work. Takes the state lock. */
 void sim_schedule_breathe(void);
 

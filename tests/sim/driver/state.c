@@ -3,16 +3,21 @@
 #include "device.h"
 #include "schedule.h"
 #include "facts.h"
+#include "log.h"
+#include "setting.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
+#include <time.h>
+
+#define MEMORY_DEFAULT (8ull << 30)
+enum { MOMENT_NS = 100000, OLDEST = 11040, NEWEST = 99000 };
 
 #ifndef SIM_PROFILE_VERSION
 #define SIM_PROFILE_VERSION 13000
 #endif
 
-struct sim_settings sim_settings = { .devices = 1, .version = SIM_PROFILE_VERSION };
+struct sim_settings sim_settings = { .version = SIM_PROFILE_VERSION };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
@@ -41,7 +46,20 @@ pthread_mutex_t *sim_state_mutex(void)
 void sim_wait_progress(void)
 {
     if (sim_schedule_step()) return;
-    pthread_cond_wait(&progress, &lock);
+    if (sim_schedule_looks()) sim_wait_a_moment();
+    else pthread_cond_wait(&progress, &lock);
+}
+
+void sim_wait_a_moment(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&progress, &lock, &until);
 }
 
 bool sim_wait_progress_until(const struct timespec *until)
@@ -54,63 +72,68 @@ void sim_progress(void)
     pthread_cond_broadcast(&progress);
 }
 
-static uint64_t parse_bytes(const char *text)
+/* "8G,512M": as many devices as there are entries, and the last for all the others. */
+static bool parse_memory(const char *text, uint64_t *ret_memory)
 {
-    char *end;
-    uint64_t n = strtoull(text, &end, 0);
-    switch (*end) {
-    case 'G': case 'g': return n << 30;
-    case 'M': case 'm': return n << 20;
-    case 'K': case 'k': return n << 10;
-    default: return n;
+    uint64_t bytes = 0;
+    for (int i = 0; i < SIM_DEVICES_MAX; i++) {
+        if (i == 0 || *text) {
+            if (!sim_setting_parse_bytes(text, &text, &bytes) || !bytes || (*text && *text != ',')) return false;
+            if (*text && !*++text) return false; /* nothing behind the comma */
+        }
+        ret_memory[i] = bytes;
     }
+    return !*text;
 }
 
-/* "8G,512M": as many devices as there are entries, and the last for all the others. */
-static void read_memory(const char *text)
+static void read_memory(void)
 {
-    uint64_t bytes = 8ull << 30;
-    for (int i = 0; i < SIM_DEVICES_MAX; i++) {
-        if (text && parse_bytes(text)) bytes = parse_bytes(text);
-        sim_settings.memory[i] = bytes;
-        text = text ? strchr(text, ',') : NULL;
-        if (text) text++;
-    }
+    const char *text = sim_setting_text(SIM_SETTING_MEMORY);
+    if (text && parse_memory(text, sim_settings.memory)) return;
+    if (text) sim_setting_refuse(SIM_SETTING_MEMORY);
+    for (int i = 0; i < SIM_DEVICES_MAX; i++) sim_settings.memory[i] = MEMORY_DEFAULT;
 }
 
 /* "12.4" -> 12040 */
-static int parse_version(const char *text)
+static void read_version(void)
 {
-    char *end;
-    long major = strtol(text, &end, 10);
-    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-    return major > 0 && major < 1000 ? (int)(major * 1000 + minor * 10) : SIM_PROFILE_VERSION;
+    const char *text = sim_setting_text(SIM_SETTING_PROFILE);
+    unsigned major, minor;
+    int end = 0;
+    if (!text) return;
+    if (sscanf(text, "%2u.%1u%n", &major, &minor, &end) == 2 && !text[end]) {
+        unsigned version = major * 1000 + minor * 10;
+        if (version >= OLDEST && version <= NEWEST) {
+            sim_settings.version = (int)version;
+            return;
+        }
+    }
+    sim_setting_refuse(SIM_SETTING_PROFILE);
 }
 
 /* Before main, so that cuDriverGetVersion and the resolver answer by profile before cuInit. */
 __attribute__((constructor)) static void read_settings(void)
 {
-    const char *text;
-    if ((text = getenv("SIMCUDA_DEVICES"))) {
-        int n = atoi(text);
-        sim_settings.devices = n < 0 ? 0 : n > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : n;
-    }
-    read_memory(getenv("SIMCUDA_MEMORY"));
-    if ((text = getenv("SIMCUDA_PROFILE"))) sim_settings.version = parse_version(text);
-    if ((text = getenv("SIMCUDA_CONTEXT_OVERHEAD"))) sim_settings.context_overhead = parse_bytes(text);
-    if ((text = getenv("SIMCUDA_MODULE_MEMORY"))) sim_settings.module_memory = parse_bytes(text);
-    if ((text = getenv("SIMCUDA_LOCAL_MEMORY"))) sim_settings.local_memory = parse_bytes(text);
-    if ((text = getenv("SIMCUDA_HOST_MEMORY"))) sim_settings.host_memory = strcmp(text, "0") != 0;
+    sim_settings.devices = (int)sim_setting_number(SIM_SETTING_DEVICES, 1, 0, SIM_DEVICES_MAX);
+    read_memory();
+    read_version();
+    sim_settings.context_overhead = sim_setting_bytes(SIM_SETTING_CONTEXT_OVERHEAD, 0);
+    sim_settings.module_memory = sim_setting_bytes(SIM_SETTING_MODULE_MEMORY, 0);
+    sim_settings.local_memory = sim_setting_bytes(SIM_SETTING_LOCAL_MEMORY, 0);
+    sim_settings.looks = (int)sim_setting_number(SIM_SETTING_LOOKS, 2, 0, 2);
+    sim_settings.host_memory = sim_setting_bool(SIM_SETTING_HOST_MEMORY, false);
     sim_facts_read(sim_settings.version);
 }
 
 static void before_fork(void)
 {
     pthread_mutex_lock(&lock);
+    sim_log_before_fork();
 }
 
 static void after_fork_parent(void)
 {
+    sim_log_after_fork();
     pthread_mutex_unlock(&lock);
 }
 
@@ -118,6 +141,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     if (atomic_load(&life) != SIM_FRESH) atomic_store(&life, SIM_FORKED);
+    sim_log_after_fork();
     pthread_mutex_unlock(&lock);
     pthread_cond_init(&progress, NULL);
 }

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "event.h"
 #include "facts.h"
+#include "lost.h"
 #include "pool.h"
 #include "state.h"
 #include "stream.h"
@@ -33,7 +34,7 @@ CUresult sim_stream_get(CUstream handle, enum sim_default dflt, struct sim_strea
         if (!s) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *ret_stream = s;
-    return CUDA_SUCCESS;
+    return sim_lost_of(s->context);
 }
 
 static CUresult create(CUstream *ph, unsigned flags, int priority)

@@ -54,7 +54,7 @@ static void *reserve_aligned(uint64_t hint, uint64_t size, uint64_t alignment)
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
     SIM_ENTER(cuMemAddressReserve);
-    if (!ptr || !size || size % PAGE || (alignment & (alignment - 1)) || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!ptr || !size || size % PAGE || (alignment & (alignment - 1)) || flags) return sim_log_refused(SIM_FN_cuMemAddressReserve, CUDA_ERROR_INVALID_VALUE);
     if (alignment < GRANULARITY) alignment = GRANULARITY;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     sim_lock();
@@ -181,7 +181,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
     SIM_ENTER(cuMemRetainAllocationHandle);
-    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle) return sim_log_refused(SIM_FN_cuMemRetainAllocationHandle, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     struct sim_block *b = sim_block_containing((uint64_t)(uintptr_t)addr);
     bool is_map = b && b->kind == SIM_BLOCK_MAP;
@@ -321,27 +321,61 @@ static bool valid_location(const CUmemLocation *l)
     return l->type == CU_MEM_LOCATION_TYPE_HOST || l->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-static void set_access(struct sim_block *b, const CUmemAccessDesc *desc)
+static unsigned with_access(unsigned flags, const CUmemAccessDesc *desc, size_t count)
 {
-    unsigned shift = access_shift(&desc->location);
-    b->flags = (b->flags & ~(3u << shift)) | (unsigned)desc->flags << shift;
+    for (size_t i = 0; i < count; i++) {
+        unsigned shift = access_shift(&desc[i].location);
+        flags = (flags & ~(3u << shift)) | (unsigned)desc[i].flags << shift;
+    }
+    return flags;
+}
+
+static void set_access(struct sim_block *b, unsigned flags)
+{
+    b->flags = flags;
     bool writes = (b->flags & 0xaaaaaaaau) != 0, reads = b->flags != 0;
     int prot = writes ? PROT_READ | PROT_WRITE : reads ? PROT_READ : PROT_NONE;
     mprotect((void *)(uintptr_t)b->range.start, b->range.size, prot);
 }
 
+/* The devices that could reach the memory before and cannot then, a bit each. */
+static unsigned losers(unsigned before, unsigned after)
+{
+    unsigned devices = 0;
+    for (unsigned i = 0; i < 16; i++)
+        if ((before >> 2 * i & 3) && !(after >> 2 * i & 3)) devices |= 1u << i;
+    return devices;
+}
+
+/* Whoever loses access had better be done with the memory; what is writing it at this moment ends first. */
+static void take_access(uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc, size_t count)
+{
+    for (uint64_t at = ptr; at < ptr + size;) {
+        struct sim_block *b = sim_block_at(at);
+        if (!b) return; /* unmapped while the lock was away */
+        at += b->range.size;
+        unsigned after = with_access(b->flags, desc, count);
+        if (!(b->flags & ~after)) continue;
+        sim_order_revoked(b, losers(b->flags, after));
+        sim_block_ref(b);
+        sim_block_settle(b);
+        sim_block_unref(b);
+    }
+}
+
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
     SIM_ENTER(cuMemSetAccess);
-    if (!size || !desc || !count) return CUDA_ERROR_INVALID_VALUE;
+    if (!size || !desc || !count) return sim_log_refused(SIM_FN_cuMemSetAccess, CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count; i++)
         if (!valid_location(&desc[i].location) || desc[i].flags == 2 || desc[i].flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return CUDA_ERROR_INVALID_VALUE;
+            return sim_log_refused(SIM_FN_cuMemSetAccess, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
+    if (whole_maps(ptr, size)) take_access(ptr, size, desc, count);
     CUresult result = whole_maps(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (uint64_t at = ptr; result == CUDA_SUCCESS && at < ptr + size;) {
         struct sim_block *b = sim_block_at(at);
-        for (size_t i = 0; i < count; i++) set_access(b, &desc[i]);
+        set_access(b, with_access(b->flags, desc, count));
         at += b->range.size;
     }
     sim_unlock();
@@ -397,10 +431,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     SIM_ENTER(cuMemImportFromShareableHandle);
     struct stat st;
     int fd = (int)(intptr_t)os_handle;
-    if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!handle) return sim_log_refused(SIM_FN_cuMemImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE);
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return sim_log_refused(SIM_FN_cuMemImportFromShareableHandle, CUDA_ERROR_NOT_SUPPORTED);
     struct sim_device *d = device_of_fd(fd);
-    if (!d || fstat(fd, &st) != 0 || (fd = dup(fd)) < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!d || fstat(fd, &st) != 0 || (fd = dup(fd)) < 0) return sim_log_refused(SIM_FN_cuMemImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE);
     sim_lock();
     struct physical *p = physical_new(d, (uint64_t)st.st_size, fd);
     if (p) {

@@ -7,7 +7,9 @@
 
 struct sim_block;
 struct sim_event;
+struct sim_points;
 struct sim_stream;
+struct sim_track;
 
 /* A place in a stream: passed once the stream has done that many pieces of work. */
 struct sim_position {
@@ -45,6 +47,8 @@ struct sim_work {
     struct sim_trace submitted; /* in a graph: captured or added */
     struct sim_trace launched;  /* from a graph */
     CUgraphNodeType type; /* what it is as a graph node */
+    uint64_t node;        /* in an executable graph: the id of the graph's node that it was made of */
+    bool disabled;        /* there: launches leave it out */
     uint64_t seq;
     struct sim_deps deps;
     struct sim_block **touches; /* references are held */
@@ -53,6 +57,8 @@ struct sim_work {
     bool harmed;                /* it met a violation: it does not touch memory */
     enum { SIM_TOUCHES, SIM_ALLOCATES, SIM_RELEASES } effect; /* on u.block */
     bool calls_host;            /* `run` is a host function: it runs on no thread of the program's */
+    bool (*ready)(const struct sim_work *); /* may it run, its turn come? NULL: it may; with the lock, again and again */
+    bool lingers;               /* `run` waits for the program and then touches nothing any more */
     void (*run)(struct sim_work *);    /* without the lock; may be NULL */
     void (*finish)(struct sim_work *); /* with it, after run; may be NULL */
     void *payload;                     /* freed with the work */
@@ -63,8 +69,14 @@ struct sim_work {
         struct { CUstreamCallback call; CUstream stream; void *arg; } callback;
         struct { struct sim_event *event; uint64_t record, page_record; } mark; /* page_record: event_share.h, 0: none */
         struct { uint64_t address, bytes; int *go; } kernel;
+        struct { CUfunction function; unsigned grid[3], block[3], shared; } launch;
         struct sim_block *block;
-        struct { uint64_t address; uint64_t value; unsigned bytes, condition; } value;
+        struct {
+            CUstreamBatchMemOpParams op;
+            struct sim_points *behind; /* of a queued write: what it is behind, and its number (flag.h) */
+            uint64_t number;
+            struct sim_track *token;   /* of a queued wait: a reference is held */
+        } value;
     } u;
 };
 

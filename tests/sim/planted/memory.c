@@ -1,7 +1,6 @@
 /* Plants about memory that is gone, not there yet, or somebody else's. */
 #include "plant.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 /* --- graphs that outlive their memory ------------------------------------------------------------------------------ */
@@ -218,21 +217,25 @@ static void unmap_under_work(bool fault)
     must(cuStreamDestroy(s));
 }
 
-/* --- work that is running ---------------------------------------------------------------------------------------------- */
-
-static void *end_kernel(void *go)
+static void access_taken_away_under_work(bool fault)
 {
-    while (!sim_findings("free-while-running")) usleep(50);
-    __atomic_store_n((int *)go, 2, __ATOMIC_RELEASE);
-    return NULL;
+    CUstream s = plant_stream();
+    CUdeviceptr va = map(0, true);
+    must(cuMemsetD8Async(va, 1, PLANT_BYTES, s));
+    plant_noise(s);
+    if (!fault) must(cuStreamSynchronize(s));
+    allow(va, false);
+    must(cuStreamSynchronize(s));
+    unmap(va);
+    must(cuStreamDestroy(s));
 }
 
-/* With real threads: nothing runs beside the program under a seed. The free waits for the kernel once it is found, so somebody
- * else must end it. */
+/* --- work that is running ---------------------------------------------------------------------------------------------- */
+
+/* With real threads: nothing runs beside the program under a seed. */
 static void freed_under_a_running_kernel(bool fault)
 {
     CUdeviceptr p;
-    pthread_t helper;
     int go = 0;
     sim_seed(0);
     CUstream s = plant_stream();
@@ -240,16 +243,73 @@ static void freed_under_a_running_kernel(bool fault)
     must(sim_launch_until(s, p, PLANT_BYTES, &go));
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE)) usleep(50);
     if (fault) {
-        if (pthread_create(&helper, NULL, end_kernel, &go) != 0) plant_must(CUDA_ERROR_UNKNOWN, "a thread", __FILE__, __LINE__);
         sim_set_free_waits(0);
+        alarm(20); /* a free that waits after all would wait for ever */
         must(cuMemFree(p));
+        alarm(0);
         sim_set_free_waits(1);
-        pthread_join(helper, NULL);
+        __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
     } else {
         __atomic_store_n(&go, 2, __ATOMIC_RELEASE);
         must(cuMemFree(p)); /* which waits */
     }
     must(cuStreamSynchronize(s));
+    must(cuStreamDestroy(s));
+}
+
+/* --- memory that its context takes along ------------------------------------------------------------------------------------ */
+
+/* Memory of one context, filled by a stream of another; it is gone when this returns. */
+static void fill_anothers_memory(bool waits, bool frees)
+{
+    CUcontext mine, other;
+    CUdeviceptr p;
+    CUstream s = plant_stream();
+    must(cuCtxGetCurrent(&mine));
+    must(cuCtxCreate(&other, NULL, 0, 0));
+    must(cuMemAlloc(&p, PLANT_BYTES));
+    must(cuCtxSetCurrent(mine));
+    must(cuMemsetD8Async(p, 1, PLANT_BYTES, s));
+    plant_noise(s);
+    if (waits) must(cuStreamSynchronize(s));
+    must(cuCtxSetCurrent(other));
+    if (frees) must(cuMemFree(p));
+    must(cuCtxSetCurrent(mine));
+    must(cuCtxDestroy(other));
+    must(cuStreamSynchronize(s));
+    must(cuStreamDestroy(s));
+}
+
+static void context_destroyed_under_anothers_work(bool fault)
+{
+    fill_anothers_memory(!fault, false);
+}
+
+/* The free waits for the memory's own context. */
+static void freed_beside_anothers_work(bool fault)
+{
+    fill_anothers_memory(!fault, true);
+}
+
+/* --- pinned memory ----------------------------------------------------------------------------------------------------------- */
+
+static void pinned_memory_freed_under_a_copy(bool fault)
+{
+    CUstream s = plant_stream();
+    CUdeviceptr p;
+    void *host;
+    must(cuMemAlloc(&p, PLANT_BYTES));
+    must(cuMemAllocHost(&host, PLANT_BYTES));
+    sim_set_looks(0);
+    must(cuMemcpyHtoDAsync(p, host, PLANT_BYTES, s));
+    plant_noise(s);
+    sim_fact_set("host_free_waits", 0);
+    if (!fault) must(cuStreamSynchronize(s));
+    must(cuMemFreeHost(host));
+    sim_set_looks(2);
+    sim_fact_set("host_free_waits", 1);
+    must(cuStreamSynchronize(s));
+    must(cuMemFree(p));
     must(cuStreamDestroy(s));
 }
 
@@ -286,8 +346,12 @@ const struct plant memory_plants[] = {
     { "graph memory freed twice", "graph-double-free", graph_memory_freed_twice },
     { "map without access", "no-access", map_without_access },
     { "access taken away", "no-access", access_taken_away },
+    { "access taken away under work", "unordered-access", access_taken_away_under_work },
     { "unmap under work", "unordered-free", unmap_under_work },
     { "freed under a running kernel", "free-while-running", freed_under_a_running_kernel },
+    { "context destroyed under another's work", "unordered-free", context_destroyed_under_anothers_work },
+    { "freed beside another's work", "unordered-free", freed_beside_anothers_work },
+    { "pinned memory freed under a copy", "unordered-free", pinned_memory_freed_under_a_copy },
     { "other device's memory", "no-peer-access", other_devices_memory },
     { 0 },
 };

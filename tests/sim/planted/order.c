@@ -316,6 +316,136 @@ static void graph_launched_in_two_streams(bool fault)
     end(x);
 }
 
+/* The context's wait binds streams that are made later. */
+static void context_wait_before_the_stream_is_made(bool fault)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    CUevent made = plant_event();
+    CUstream a = plant_stream();
+    must(cuCtxGetCurrent(&c));
+    must(cuMemAllocAsync(&p, PLANT_BYTES, a));
+    must(cuEventRecord(made, a));
+    if (!fault) must(cuCtxWaitEvent(c, made));
+    must(cuEventDestroy(made));
+    CUstream b = plant_stream();
+    must(sim_launch_touch(b, p, PLANT_BYTES));
+    order(b, a);
+    must(cuMemFreeAsync(p, a));
+    end((struct pair){ a, b, 0 });
+}
+
+/* The program polls what a copy brings: a proof, unless the program is one that does not look. */
+static void copied_to_pinned_memory_and_nobody_looked(bool fault)
+{
+    struct pair x = begin();
+    void *host;
+    must(cuMemAllocHost(&host, PLANT_BYTES));
+    order(x.a, x.b);
+    sim_set_looks(1);
+    must(cuMemcpyDtoHAsync(host, x.p, PLANT_BYTES, x.b));
+    plant_noise(x.b);
+    for (unsigned n = plant_random(4); n; n--) (void)cuStreamQuery(x.a);
+    if (!fault) must(cuStreamSynchronize(x.b));
+    must(cuMemFreeAsync(x.p, x.a));
+    sim_set_looks(2);
+    end(x);
+    must(cuMemFreeHost(host));
+}
+
+/* What a copy only reads tells the program nothing. */
+static void uploaded_from_pinned_memory(bool fault)
+{
+    struct pair x = begin();
+    void *host;
+    must(cuMemAllocHost(&host, PLANT_BYTES));
+    order(x.a, x.b);
+    must(cuMemcpyHtoDAsync(x.p, host, PLANT_BYTES, x.b));
+    plant_noise(x.b);
+    for (unsigned n = plant_random(4); n; n--) (void)cuStreamQuery(x.a);
+    if (!fault) must(cuStreamSynchronize(x.b));
+    must(cuMemFreeAsync(x.p, x.a));
+    end(x);
+    must(cuMemFreeHost(host));
+}
+
+/* The legacy stream waits for what a destroyed blocking stream has left, not for a non-blocking one. */
+static void destroyed_before_the_legacy_stream_frees(bool fault)
+{
+    CUstream s;
+    CUdeviceptr p;
+    must(cuStreamCreate(&s, fault ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
+    must(cuMemAllocAsync(&p, PLANT_BYTES, s));
+    must(sim_launch_touch(s, p, PLANT_BYTES));
+    plant_noise(s);
+    must(cuStreamDestroy(s));
+    must(cuMemFreeAsync(p, CU_STREAM_LEGACY));
+    must(cuCtxSynchronize());
+}
+
+/* Two streams use the memory, and the flag comes from one of them. */
+static void flag_of_one_of_two(bool fault)
+{
+    struct pair x = begin();
+    CUstream c = plant_stream();
+    CUdeviceptr flag;
+    must(cuMemAlloc(&flag, 64));
+    must(cuMemsetD32(flag, 0, 16));
+    order(x.a, c);
+    must(sim_launch_touch(c, x.p, PLANT_BYTES));
+    must(sim_launch_touch(x.a, x.p, PLANT_BYTES));
+    if (!fault) order(x.a, c);
+    must(cuStreamWaitValue32(x.b, flag, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    must(cuMemFreeAsync(x.p, x.b));
+    must(cuStreamWriteValue32(c, flag, 1, 0));
+    end(x);
+    must(cuStreamDestroy(c));
+    must(cuMemFree(flag));
+}
+
+struct branches {
+    CUgraph g;
+    CUgraphNode alloc, fill;
+    CUdeviceptr p;
+};
+
+/* A graph with memory, a fill of it, and its free behind the nodes that are given; launched. */
+static void run_branches(bool fill_behind_alloc, bool free_behind_fill)
+{
+    struct branches x;
+    CUcontext c;
+    CUgraphExec exec;
+    CUgraphNode end;
+    CUstream s = plant_stream();
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } },
+                                         .bytesize = PLANT_BYTES };
+    must(cuCtxGetCurrent(&c));
+    must(cuGraphCreate(&x.g, 0));
+    must(cuGraphAddMemAllocNode(&x.alloc, x.g, NULL, 0, &alloc));
+    x.p = alloc.dptr;
+    CUDA_MEMSET_NODE_PARAMS fill = { .dst = x.p, .value = 1, .elementSize = 1, .width = PLANT_BYTES, .height = 1 };
+    must(cuGraphAddMemsetNode(&x.fill, x.g, &x.alloc, fill_behind_alloc, &fill, c));
+    CUgraphNode before[] = { x.alloc, x.fill };
+    must(cuGraphAddMemFreeNode(&end, x.g, before, 1 + free_behind_fill, x.p));
+    must(cuGraphInstantiate(&exec, x.g, 0));
+    must(cuGraphLaunch(exec, s));
+    must(cuStreamSynchronize(s));
+    must(cuGraphExecDestroy(exec));
+    must(cuGraphDestroy(x.g));
+    must(cuStreamDestroy(s));
+}
+
+static void use_in_another_branch(bool fault)
+{
+    run_branches(!fault, true);
+}
+
+static void free_in_another_branch(bool fault)
+{
+    run_branches(true, !fault);
+}
+
 const struct plant order_plants[] = {
     { "use in another stream", "unordered-use", use_in_another_stream },
     { "copy in another stream", "unordered-use", copy_in_another_stream },
@@ -324,6 +454,13 @@ const struct plant order_plants[] = {
     { "created pool", "unordered-use", created_pool },
     { "graph memory used elsewhere", "unordered-use", graph_memory_used_elsewhere },
     { "graph launched in two streams", "unordered-use", graph_launched_in_two_streams },
+    { "use in another branch of a graph", "unordered-use", use_in_another_branch },
+    { "free in another branch of a graph", "unordered-free", free_in_another_branch },
+    { "context's wait, a later stream", "unordered-use", context_wait_before_the_stream_is_made },
+    { "copied to the host, nobody looked", "unordered-free", copied_to_pinned_memory_and_nobody_looked },
+    { "uploaded from pinned memory", "unordered-free", uploaded_from_pinned_memory },
+    { "destroyed before the legacy free", "unordered-free", destroyed_before_the_legacy_stream_frees },
+    { "flag of one of two", "unordered-free", flag_of_one_of_two },
     { "free before another stream's use", "unordered-free", free_before_another_streams_use },
     { "event recorded too early", "unordered-free", event_recorded_too_early },
     { "free in another stream", "unordered-free", free_in_another_stream },

@@ -16,7 +16,7 @@ struct plant {
     void (*run)(bool fault); /* the fault, or its twin */
 };
 
-extern const struct plant order_plants[], memory_plants[], misuse_plants[], random_plants[]; /* end with an empty row */
+extern const struct plant order_plants[], flag_plants[], memory_plants[], misuse_plants[], random_plants[]; /* end with an empty row */
 
 /* A call that must succeed, in the fault as in the twin; ends the runner if it does not. */
 #define must(call) plant_must((int)(call), #call, __FILE__, __LINE__)

@@ -2,7 +2,7 @@
 #include "array.h"
 
 /* A channel description counts bits per component; the driver wants a format and a number of channels. */
-static cudaError_t format_of(const struct cudaChannelFormatDesc *desc, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
+cudaError_t rt_array_format(const struct cudaChannelFormatDesc *desc, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
 {
     static const CUarray_format formats[3][3] = {
         {CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32},
@@ -28,7 +28,7 @@ static cudaError_t create(cudaArray_t *ret_array, const struct cudaChannelFormat
 
     if (!ret_array || !desc)
         return cudaErrorInvalidValue;
-    error = format_of(desc, &descriptor);
+    error = rt_array_format(desc, &descriptor);
     if (!error)
         error = rt_enter();
     if (!error)
@@ -56,7 +56,7 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const
                                      struct cudaExtent extent, unsigned int numLevels, unsigned int flags)
 {
     CUDA_ARRAY3D_DESCRIPTOR descriptor = {extent.width, extent.height, extent.depth, CU_AD_FORMAT_FLOAT, 1, flags};
-    cudaError_t error = mipmappedArray && desc ? format_of(desc, &descriptor) : cudaErrorInvalidValue;
+    cudaError_t error = mipmappedArray && desc ? rt_array_format(desc, &descriptor) : cudaErrorInvalidValue;
 
     if (!error)
         error = rt_enter();
@@ -130,12 +130,12 @@ cudaError_t rt_array_element(cudaArray_const_t array, size_t *ret_bytes)
     return error;
 }
 
-static struct cudaChannelFormatDesc channels_of(const CUDA_ARRAY3D_DESCRIPTOR *d)
+struct cudaChannelFormatDesc rt_array_channels(CUarray_format format, unsigned channels)
 {
-    int bits = bits_of(d->Format);
+    int bits = bits_of(format);
 
-    return (struct cudaChannelFormatDesc){bits, d->NumChannels > 1 ? bits : 0, d->NumChannels > 2 ? bits : 0,
-                                          d->NumChannels > 3 ? bits : 0, kind_of(d->Format)};
+    return (struct cudaChannelFormatDesc){bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0,
+                                          kind_of(format)};
 }
 
 cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
@@ -154,7 +154,7 @@ cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExte
     if (error)
         return rt_record(error);
     if (desc)
-        *desc = channels_of(&descriptor);
+        *desc = rt_array_channels(descriptor.Format, descriptor.NumChannels);
     if (extent)
         *extent = (struct cudaExtent){descriptor.Width, descriptor.Height, descriptor.Depth};
     if (flags)

@@ -19,7 +19,7 @@ __attribute__((destructor)) static void unload(void)
 {
     const char *releases = getenv("SIMCUDA_RUNTIME_RELEASES");
 
-    if (releases && strcmp(releases, "0") != 0)
+    if (releases && strcmp(releases, "1") == 0) /* the driver says what else there is to say */
         rt_release_primaries();
     atomic_store(&unloading, true);
 }

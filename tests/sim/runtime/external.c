@@ -1,4 +1,4 @@
-/* Memory of another API, imported by a file descriptor. */
+/* Memory and semaphores of another API, imported by file descriptors; the semaphores are used in per_stream/. */
 #include "address.h"
 #include "state.h"
 
@@ -41,4 +41,22 @@ cudaError_t cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_
 cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)
 {
     return RT_CALL(DRV(cuDestroyExternalMemory, 10000), (CUexternalMemory)extMem);
+}
+
+cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *extSem_out,
+                                        const struct cudaExternalSemaphoreHandleDesc *semHandleDesc)
+{
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC native;
+
+    if (!semHandleDesc)
+        return rt_record(cudaErrorInvalidValue);
+    native = (CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC){.type = (CUexternalSemaphoreHandleType)semHandleDesc->type,
+                                                   .handle.fd = semHandleDesc->handle.fd,
+                                                   .flags = semHandleDesc->flags};
+    return RT_CALL(DRV(cuImportExternalSemaphore, 10000), (CUexternalSemaphore *)(void *)extSem_out, &native);
+}
+
+cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t extSem)
+{
+    return RT_CALL(DRV(cuDestroyExternalSemaphore, 10000), (CUexternalSemaphore)extSem);
 }

@@ -112,16 +112,16 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *pGraphNode, cudaGraph_t grap
                                    size_t numDependencies, const struct cudaKernelNodeParams *p)
 {
     CUDA_KERNEL_NODE_PARAMS native;
-    CUfunction function;
+    CUkernel kernel;
     cudaError_t error = rt_enter();
 
     if (!error && !p)
         error = cudaErrorInvalidValue;
     if (!error)
-        error = rt_function_find(p->func, &function);
+        error = rt_kernel_find(p->func, &kernel);
     if (error)
         return rt_record(error);
-    native = (CUDA_KERNEL_NODE_PARAMS){.func = function,
+    native = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)kernel, /* as a launch does */
                                        .gridDimX = p->gridDim.x,
                                        .gridDimY = p->gridDim.y,
                                        .gridDimZ = p->gridDim.z,

@@ -1,9 +1,9 @@
 /* Copies between devices, by ordinal. They have no per-thread form in the runtime: handle 0 is the legacy stream. */
-#include "address.h"
-#include "state.h"
+#include "peer.h"
 
-/* The primary contexts that the two ordinals mean. Naming one needs a reference, given back after the call. */
-static cudaError_t retain_both(int a, int b, CUcontext *ret_a, CUcontext *ret_b)
+#include "address.h"
+
+cudaError_t rt_peers_retain(int a, int b, CUcontext *ret_a, CUcontext *ret_b)
 {
     cudaError_t error = rt_enter();
 
@@ -17,7 +17,7 @@ static cudaError_t retain_both(int a, int b, CUcontext *ret_a, CUcontext *ret_b)
     return error;
 }
 
-static void release_both(int a, int b)
+void rt_peers_release(int a, int b)
 {
     (void)DRV(cuDevicePrimaryCtxRelease, 7000)(a);
     (void)DRV(cuDevicePrimaryCtxRelease, 7000)(b);
@@ -26,12 +26,12 @@ static void release_both(int a, int b)
 cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
 {
     CUcontext to, from;
-    cudaError_t error = retain_both(dstDevice, srcDevice, &to, &from);
+    cudaError_t error = rt_peers_retain(dstDevice, srcDevice, &to, &from);
 
     if (error)
         return rt_record(error);
     error = rt_error(DRV(cuMemcpyPeer, 4000)(rt_address(dst), to, rt_address(src), from, count));
-    release_both(dstDevice, srcDevice);
+    rt_peers_release(dstDevice, srcDevice);
     return rt_record(error);
 }
 
@@ -39,11 +39,11 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int s
                                 cudaStream_t stream)
 {
     CUcontext to, from;
-    cudaError_t error = retain_both(dstDevice, srcDevice, &to, &from);
+    cudaError_t error = rt_peers_retain(dstDevice, srcDevice, &to, &from);
 
     if (error)
         return rt_record(error);
     error = rt_error(DRV(cuMemcpyPeerAsync, 4000)(rt_address(dst), to, rt_address(src), from, count, stream));
-    release_both(dstDevice, srcDevice);
+    rt_peers_release(dstDevice, srcDevice);
     return rt_record(error);
 }

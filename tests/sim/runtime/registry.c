@@ -141,6 +141,19 @@ static bool is_kernel_locked(const void *kernel)
     return false;
 }
 
+void *rt_kernel_symbol(const void *kernel)
+{
+    const void *host = kernel;
+
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct symbol *symbol = buckets[i]; symbol; symbol = symbol->next)
+            if (symbol->kernel && (const void *)symbol->kernel == kernel)
+                host = symbol->host;
+    pthread_mutex_unlock(&lock);
+    return (void *)(uintptr_t)host;
+}
+
 /* Two threads may both load; the second one's library is unloaded again. */
 static cudaError_t library_of(struct fat_binary *binary, CUlibrary *ret_library)
 {

@@ -11,6 +11,9 @@
  * cudaErrorInvalidDeviceFunction otherwise. A context need not be current. */
 cudaError_t rt_kernel_find(const void *symbol, CUkernel *ret_kernel);
 
+/* The host stub of a kernel; the kernel itself where it has none. */
+void *rt_kernel_symbol(const void *kernel);
+
 /* The same as a function of the current context. */
 cudaError_t rt_function_find(const void *symbol, CUfunction *ret_function);
 

@@ -33,6 +33,9 @@ static bool is_sticky(cudaError_t error)
     case cudaErrorInvalidPc:
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorExternalDevice:
         return true;
     default:
         return false;

@@ -6,6 +6,7 @@
 
 _Static_assert(sizeof(void *) == sizeof(CUdeviceptr), "one list, two names");
 _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "one struct, two names");
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "one struct, two names");
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "one struct, two names");
 
 /* The driver declares them writable and writes none. */
@@ -31,6 +32,13 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, con
 {
     return RT_CALL(DRV_STREAM(cuMemcpyBatchAsync, 13000, 13000), addresses(dsts), addresses(srcs), lengths(sizes), count,
                    native(attrs), attrsIdxs, numAttrs, stream);
+}
+
+cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList, unsigned long long flags,
+                                   cudaStream_t stream)
+{
+    return RT_CALL(DRV_STREAM(cuMemcpy3DBatchAsync, 13000, 13000), numOps, (CUDA_MEMCPY3D_BATCH_OP *)(void *)opList, flags,
+                   stream);
 }
 
 cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs,
@@ -70,5 +78,15 @@ cudaError_t copy_batch(void **dsts, void **srcs, size_t *sizes, size_t count, st
 {
     return RT_CALL(DRV_STREAM(cuMemcpyBatchAsync, 12080, 12080), addresses(dsts), addresses(srcs), lengths(sizes), count,
                    native(attrs), attrsIdxs, numAttrs, failIdx, stream);
+}
+
+cudaError_t copy_3d_batch(size_t, struct cudaMemcpy3DBatchOp *, size_t *, unsigned long long, cudaStream_t) __asm__(
+    "cudaMemcpy3DBatchAsync" FORM);
+
+cudaError_t copy_3d_batch(size_t count, struct cudaMemcpy3DBatchOp *ops, size_t *failIdx, unsigned long long flags,
+                          cudaStream_t stream)
+{
+    return RT_CALL(DRV_STREAM(cuMemcpy3DBatchAsync, 12080, 12080), count, (CUDA_MEMCPY3D_BATCH_OP *)(void *)ops, failIdx, flags,
+                   stream);
 }
 #endif
