@@ -10,6 +10,7 @@ in_mode() { # mode, command…
     deferred) json NXMEM_FREE=deferred "$@" ;;
     host) on_host NXMEM_REPORT_FORMAT=json "$@" ;;
     host-deferred) on_host NXMEM_REPORT_FORMAT=json NXMEM_FREE=deferred "$@" ;;
+    vmm) json NXMEM_PLUGIN=vmm "$@" ;;
     none) json NXMEM_PLUGIN=/nonexistent/plugin.so "$@" ;;
     esac
 }

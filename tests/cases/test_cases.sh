@@ -37,9 +37,19 @@ for call in synchronize info allocate unknown ordered; do
 done
 same free_elsewhere SIMCUDA_DEVICES=2 "$cases/free-elsewhere"
 leaks_are free_elsewhere 0 0
+for visible in 0,1 1,0 1; do
+    same "two_devices_$visible" SIMCUDA_DEVICES=2 CUDA_VISIBLE_DEVICES=$visible "$cases/two-devices"
+    leaks_are "two_devices_$visible" 0 0
+    same "free_elsewhere_$visible" SIMCUDA_DEVICES=2 CUDA_VISIBLE_DEVICES=$visible "$cases/free-elsewhere"
+done
 same register_again "$cases/register-again"
 same capture_modes "$cases/capture-modes"
 leaks_are capture_modes 0 0
+for mode in direct host; do
+    report_of capture_modes $mode
+    proves "what_a_capture_does_not_forbid_is_served_by_the_plugin_with_$mode" 'class_is NATIVE ever_blocks 1' \
+        'class_is DEVICE ever_blocks 20' # by its own relaxed capture a thread is forbidden nothing, but who knows
+done
 same capture_and_no_memory SIMCUDA_MEMORY=64M NXMEM_HOST_LIMIT=67108864 "$cases/capture-and-no-memory"
 same expandable_segments "$cases/expandable-segments"
 report_of expandable_segments direct

@@ -16,6 +16,13 @@ for going in stream context release; do
     proves "a_capture_that_went_with_its_${going}_before_first_use_is_over" 'class_is DEVICE ever_blocks 1'
 done
 same primary_again "$cases/primary-again"
+same last_release "$cases/last-release"
+leaks_are last_release 0 0
+for mode in direct deferred host host-deferred; do
+    report_of last_release $mode
+    proves "what_is_live_at_the_last_release_is_reclaimed_with_$mode" 'amount_is reclaimed_by_reset 2 10000' 'amount_is waiting 0 0' \
+        'amount_is freed_out_of_sight 0 0' plugin_was_unloaded
+done
 for end in destroy reset; do
     same "ended_while_capturing_$end" "$cases/ended-while-capturing" $end
     same "ended_while_another_captures_$end" "$cases/ended-while-capturing" $end elsewhere
@@ -46,6 +53,22 @@ for mode in $modes; do
     report_of freed_then_context_gone $mode
     proves "a_block_freed_in_time_is_not_reclaimed_by_reset_with_$mode" 'amount_is reclaimed_by_reset 1 2000'
 done
+# B44: context, code and local memory are nobody's blocks: what the driver says, what is recorded, and what lies beside.
+beside=(SIMCUDA_CONTEXT_OVERHEAD=300M SIMCUDA_MODULE_MEMORY=8M SIMCUDA_LOCAL_MEMORY=64M)
+memory_is() { # MiB used, recorded, unexplained
+    grep -qF "\"device_memory\": [{\"device\": 0, \"used\": $(($1 << 20)), \"recorded\": $(($2 << 20)), \"unexplained\": $(($3 << 20))}]" "$work/report"
+}
+all_modes=$modes modes="direct deferred" # those whose memory is the driver's
+same memory_beside "${beside[@]}" "$cases/memory-beside"
+modes=$all_modes
+for mode in direct deferred; do
+    report_of memory_beside $mode
+    proves "what_nobody_allocated_is_told_apart_with_$mode" 'memory_is 404 32 372'
+done
+shimmed "${beside[@]}" "$cases/memory-beside"
+proves "what_nobody_allocated_is_a_line_of_the_text" \
+    'reports "^device memory +404 MiB of device 0 in use when the driver was last asked: 32 MiB in blocks, 372 MiB beside them$"'
+same unseen_free LD_LIBRARY_PATH="$here/sim/99.0" "$cases/unseen-free"
 same many_captures "$cases/many-captures"
 same deferred_during_capture "$cases/deferred-during-capture"
 same events_only SIMCUDA_MEMORY=64M NXMEM_HOST_LIMIT=67108864 "$cases/events-only"
@@ -63,6 +86,7 @@ report_of pool_gone direct
 proves "the_default_pool_is_the_plugins_again" 'class_is DEVICE ever_blocks 1'
 same late_double_free "$cases/late-double-free"
 same graph_memory_again "$cases/graph-memory-again"
+same destroyed_under_threads "$cases/destroyed-under-threads"
 report_of graph_memory_again direct
 proves "graph_memory_is_no_leak_and_not_out_of_sight" 'amount_is leaked 0 0' 'amount_is freed_out_of_sight 0 0'
 ended=0
@@ -71,4 +95,31 @@ for i in $(seq 30); do
     [ "$status" = 4 ] && ended=$((ended + 1))
 done
 proves "a_signal_handler_that_exits_ends_the_process" '[ $ended = 30 ]'
+
+# misuse_is WHAT COUNT,COUNT… FUNCTION ALLOCATED-IN ("": not known)
+misuse_is() {
+    python3 - "$work/report" "$@" <<'PYTHON'
+import json, sys
+report, what, counts, function, allocated = sys.argv[1:]
+def names(frames):
+    return [frame["symbol"] for frame in frames]
+found = [m for m in json.load(open(report))["misuses"] if m["what"] == what and function in names(m["frames"])]
+assert ",".join(str(m["count"]) for m in found) == counts
+for m in found:
+    assert (allocated in names(m["allocated"])) if allocated else (m["api"] is None and not m["allocated"])
+PYTHON
+}
+same refused_frees "$cases/refused-frees"
+for mode in direct deferred host host-deferred; do
+    report_of refused_frees $mode
+    proves "each_refused_free_is_told_with_its_place_and_its_blocks_with_$mode" 'misuses_are 8' \
+        'misuse_is "freed twice" 3 frees_it_again allocates_it' \
+        'misuse_is "freed by a call for another kind of memory" 1,1 frees_it_as_host_memory allocates_it' \
+        'misuse_is "freed by a call for another kind of memory" 1 frees_host_memory allocates_host_memory' \
+        'misuse_is "inside a block" 1 frees_the_middle allocates_it' \
+        'misuse_is "not allocated" 1 unregisters_nothing ""'
+done
+in_mode direct env NXMEM_FREE_STACKS=1 "$cases/refused-frees"
+proves "the_first_free_is_told_where_that_was_asked_for" \
+    '[ "$(tr -d "\n" <"$work/report" | grep -o "\"freed\": \[[^]]*frees_it\"" | wc -l)" = 1 ]'
 finish

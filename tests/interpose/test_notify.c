@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fake_driver.h"
+#include "interpose/context.h"
 #include "interpose/hook.h"
 #include "interpose/lifecycle.h"
 #include "interpose/process.h"
@@ -24,6 +25,21 @@ static struct {
     bool context_dead;
 } heard;
 static bool context_is_dead;
+
+/* What another thread would meet that allocates in the context from the moment when its blocks go back to its end. */
+static struct nxm_order in_dying;
+static unsigned refused, served;
+
+static void allocate_in_dying(void)
+{
+    bool refuse = true;
+    struct nxm_scope *scope = nxm_scope_enter_for(&in_dying, &refuse);
+
+    refused += !scope && !refuse;
+    served += scope != NULL;
+    if (scope)
+        nxm_scope_leave(scope);
+}
 
 static bool count_block(void *sum, const struct nxm_block *block)
 {
@@ -53,6 +69,8 @@ static void context_gone(void *ctx, uint64_t context)
     heard.context = context;
     heard.live = live_blocks();
     heard.context_dead = context_is_dead;
+    if ((uintptr_t)in_dying.context == context)
+        allocate_in_dying();
 }
 
 static NxmemStatus cached_bytes(void *ctx, uint64_t *bytes)
@@ -74,6 +92,14 @@ static CUresult destroy_context(CUcontext context)
 {
     (void)context;
     context_is_dead = true;
+    return CUDA_SUCCESS;
+}
+
+static CUresult still_active(CUdevice device, unsigned *flags, int *active)
+{
+    (void)device;
+    *flags = 0;
+    *active = 1;
     return CUDA_SUCCESS;
 }
 
@@ -113,6 +139,11 @@ static void a_stream_that_is_destroyed_is_told_to_every_allocator(void **state)
     assert_int_not_equal(order.cuda.stream_key, 0);
 }
 
+static void count_listening(struct nxm_scope *scope, void *sum)
+{
+    *(unsigned *)sum += scope->device == 0 && scope->companion.vtable.context_gone != NULL;
+}
+
 /* First what the context owns goes back, then the companion hears of it while the context lives: that of the device's
  * stream-ordered memory too, which may keep an event there. */
 static void a_context_is_told_gone_after_its_blocks_and_before_its_end(void **state)
@@ -120,17 +151,91 @@ static void a_context_is_told_gone_after_its_blocks_and_before_its_end(void **st
     struct nxm_order synchronous, on_stream;
     (void)state;
     uint64_t before = live_blocks();
+    unsigned listening = 0;
     fake.current = OTHER_CONTEXT;
     assert_int_equal(nxm_order_synchronous(&synchronous), CUDA_SUCCESS);
     assert_int_equal(nxm_order_stream(FAKE_STREAM, false, &on_stream), CUDA_SUCCESS);
     allocate(&synchronous);
     allocate(&on_stream);
     assert_int_equal(live_blocks(), before + 2);
+    nxm_scope_each(count_listening, &listening); /* those two, and of a third context of the device there may be one */
+    assert_in_range(listening, 2, 3);
     assert_int_equal(hook_cuCtxDestroy_v2(OTHER_CONTEXT), CUDA_SUCCESS);
     assert_int_equal(heard.context, (uintptr_t)OTHER_CONTEXT);
-    assert_in_range(heard.contexts_gone, 2, 3); /* of a third context of the device there may be one */
+    assert_int_equal(heard.contexts_gone, listening);
     assert_int_equal(heard.live, before + 1);
     assert_false(heard.context_dead);
+}
+
+static CUresult destroy_under_allocations(CUcontext context)
+{
+    (void)context;
+    allocate_in_dying();
+    return CUDA_SUCCESS;
+}
+
+static CUresult reset_under_allocations(CUdevice device)
+{
+    (void)device;
+    allocate_in_dying();
+    return CUDA_SUCCESS;
+}
+
+static void nothing_is_opened_in_a_context_that_is_about_to_end(void **state)
+{
+    (void)state;
+    fake.current = OTHER_CONTEXT;
+    assert_int_equal(nxm_order_synchronous(&in_dying), CUDA_SUCCESS);
+    allocate(&in_dying);
+    nxm_real.cuCtxDestroy_v2 = destroy_under_allocations;
+    assert_int_equal(hook_cuCtxDestroy_v2(OTHER_CONTEXT), CUDA_SUCCESS);
+    assert_in_range(refused, 2, 4); /* when a companion was told, and in the driver */
+    assert_int_equal(served, 0);
+    allocate(&in_dying); /* its handle may come back for another */
+    nxm_context_is_primary(0, OTHER_CONTEXT);
+    nxm_real.cuDevicePrimaryCtxGetState = still_active;
+    nxm_real.cuDevicePrimaryCtxReset_v2 = reset_under_allocations;
+    assert_int_equal(hook_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    assert_in_range(refused, 4, 8);
+    assert_int_equal(served, 0);
+    allocate_in_dying();
+    assert_int_equal(served, 1);
+    in_dying.context = NULL;
+}
+
+static CUresult from_green(CUcontext *context, CUgreenCtx green)
+{
+    *context = (CUcontext)green;
+    return CUDA_SUCCESS;
+}
+
+static CUresult destroy_green(CUgreenCtx green)
+{
+    (void)green;
+    context_is_dead = true;
+    return CUDA_SUCCESS;
+}
+
+static void a_green_context_is_told_gone_before_its_end_and_its_memory_stays(void **state)
+{
+    struct nxm_order order;
+    CUcontext green = NULL;
+    (void)state;
+
+    nxm_real.cuCtxFromGreenCtx = from_green;
+    nxm_real.cuGreenCtxDestroy = destroy_green;
+    nxm_context_is_primary(0, FAKE_CONTEXT);
+    assert_int_equal(hook_cuCtxFromGreenCtx(&green, (CUgreenCtx)(uintptr_t)0x5000), CUDA_SUCCESS);
+    fake.current = green;
+    assert_int_equal(nxm_order_synchronous(&order), CUDA_SUCCESS);
+    assert_ptr_equal(order.context, FAKE_CONTEXT);
+    allocate(&order);
+    uint64_t before = live_blocks();
+    nxm_real.cuDevicePrimaryCtxGetState = still_active;
+    assert_int_equal(hook_cuGreenCtxDestroy((CUgreenCtx)green), CUDA_SUCCESS);
+    assert_int_equal(heard.context, (uintptr_t)green);
+    assert_false(heard.context_dead);
+    assert_int_equal(live_blocks(), before);
 }
 
 static void what_a_companion_keeps_is_counted_as_free(void **state)
@@ -248,6 +353,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         NOTIFY(a_stream_that_is_destroyed_is_told_to_every_allocator),
         NOTIFY(a_context_is_told_gone_after_its_blocks_and_before_its_end),
+        NOTIFY(nothing_is_opened_in_a_context_that_is_about_to_end),
+        NOTIFY(a_green_context_is_told_gone_before_its_end_and_its_memory_stays),
         NOTIFY(what_a_companion_keeps_is_counted_as_free),
         NOTIFY(no_retain_falls_into_a_release_that_may_be_the_last),
         NOTIFY(what_contradicts_itself_is_not_believed),

@@ -151,11 +151,22 @@ static void a_block_freed_out_of_sight_does_not_stand_in_the_way_of_the_next(voi
     assert_int_equal(nxm_serve_allocate(scope, &order, 600, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_ERROR_OUT_OF_MEMORY);
     scope->companion.vtable.traits = NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
     assert_int_equal(nxm_serve_allocate(scope, &order, 700, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
+    /* nor does one that the program has freed, and that only waits */
+    assert_true(is_known(address, &block));
+    assert_int_equal(block.bytes, 700);
+    assert_int_equal(nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), address, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL), NXM_OK);
+    assert_int_equal(nxm_serve_allocate(scope, &order, 800, NXM_API_cuMemAlloc_v2, no_driver, NULL, &address), CUDA_SUCCESS);
+    assert_true(is_known(address, &block));
+    assert_int_equal(block.bytes, 800);
+    /* nor where the driver itself serves again */
+    CUdeviceptr given = address;
+    nxm_serve_native(&order, 900, NXM_CLASS_NATIVE, NXM_API_cuMemAlloc_v2, 0, native_allocate, &given, &address);
     scope->companion.vtable = none;
     nxm_scope_leave(scope);
     assert_true(is_known(address, &block));
-    assert_int_equal(block.bytes, 700);
-    assert_int_equal(nxm_tally_amount(NXM_AMOUNT_OUT_OF_SIGHT).blocks, before + 1);
+    assert_int_equal(block.bytes, 900);
+    assert_null(block.allocator);
+    assert_int_equal(nxm_tally_amount(NXM_AMOUNT_OUT_OF_SIGHT).blocks, before + 3);
     nxm_blocks_remove(nxm_table(NXM_TABLE_MEMORY), address, block.id);
 }
 

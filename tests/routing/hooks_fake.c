@@ -93,12 +93,23 @@ static __attribute__((used)) void numbers(void)
 #include "interpose/cuda_api.def"
 }
 
+#if defined(__x86_64__)
 #define DRIVER(symbol, like, class_)                                                                               \
     __asm__(".text\n.weak " #symbol "\n.type " #symbol ", @function\n" #symbol ":\n"                              \
             "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                        \
             "mov $nxm_fake_number_" #symbol ", %edi\ncall nxm_fake_enter\n"                                        \
             "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                              \
             "test %rax, %rax\njz 1f\njmp *%rax\n1: mov $500, %eax\nret\n.size " #symbol ", . - " #symbol "\n");
+#elif defined(__aarch64__)
+#define DRIVER(symbol, like, class_)                                                                               \
+    __asm__(".text\n.weak " #symbol "\n.type " #symbol ", %function\n" #symbol ":\n"                              \
+            "stp x29, x30, [sp, #-80]!\nstp x0, x1, [sp, #16]\nstp x2, x3, [sp, #32]\n"                          \
+            "stp x4, x5, [sp, #48]\nstp x6, x7, [sp, #64]\n"                                                     \
+            "ldr w0, =nxm_fake_number_" #symbol "\nbl nxm_fake_enter\nmov x16, x0\n"                             \
+            "ldp x0, x1, [sp, #16]\nldp x2, x3, [sp, #32]\nldp x4, x5, [sp, #48]\nldp x6, x7, [sp, #64]\n"       \
+            "ldp x29, x30, [sp], #80\ncbz x16, 1f\nbr x16\n1: mov w0, #500\nret\n.ltorg\n"                      \
+            ".size " #symbol ", . - " #symbol "\n");
+#endif
 #include "interpose/cuda_api.def" /* weak: the routing hooks are the shim's own */
 
 /* No plugin here: nobody's call is one's own. */
@@ -107,8 +118,3 @@ bool nxm_is_plugins_call(const void *caller)
     (void)caller;
     return false;
 }
-
-void nxm_foreign_begin(void);
-void nxm_foreign_end(void);
-void nxm_foreign_begin(void) {}
-void nxm_foreign_end(void) {}

@@ -37,11 +37,41 @@ static inline void *open_beside(const char *name, int flags)
     return handle;
 }
 
+/* A program of another machine is started by its emulator (NXM_EMULATOR: the command, to which a setting is "-E NAME=VALUE"), which must
+ * not see the preload itself. */
+static inline void run_emulated(char **argv, const char *preload)
+{
+    static char words[PATH_MAX], in_front[2 * PATH_MAX], libraries[2 * PATH_MAX], self[PATH_MAX];
+    const char *emulator = getenv("NXM_EMULATOR"), *path = getenv("NXM_EMULATED_LIBRARIES");
+    char *command[64];
+    size_t n = 0;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (!emulator || length <= 0) return;
+    self[length] = '\0';
+    snprintf(words, sizeof words, "%s", emulator);
+    for (char *word = strtok(words, " "); word && n < 16; word = strtok(NULL, " ")) command[n++] = word;
+    snprintf(in_front, sizeof in_front, "LD_PRELOAD=%s", preload);
+    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", path ? path : "");
+    command[n++] = (char *)"-E";
+    command[n++] = in_front;
+    command[n++] = (char *)"-E";
+    command[n++] = libraries;
+    command[n++] = self;
+    for (size_t i = 1; argv[i] && n < 63; ++i) command[n++] = argv[i];
+    command[n] = NULL;
+    unsetenv("LD_PRELOAD");
+    unsetenv("LD_LIBRARY_PATH");
+    execv(command[0], command);
+    perror(command[0]);
+    _exit(127);
+}
+
 /* Starts the program again with `preload` (libraries beside it, colon between them) in front. */
 static inline void run_inside(char **argv, const char *preload)
 {
     if (getenv("NXM_TEST_INSIDE")) return;
     setenv("NXM_TEST_INSIDE", "1", 1);
+    run_emulated(argv, preload);
 #ifdef NXM_SANITIZER_RUNTIME
     char in_front[2 * PATH_MAX];
     snprintf(in_front, sizeof in_front, "%s:%s", NXM_SANITIZER_RUNTIME, preload);

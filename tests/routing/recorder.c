@@ -1,7 +1,7 @@
 /* Preloaded in front of the shim: stands between a runtime and what the shim hands it, and writes one line for
  * each name asked of cuGetProcAddress to the file of NXM_TEST_RECORD: name, version, flags, result, library and
- * symbol of the address, address. Only the runtime's own door is watched: dlsym of the resolver, and the resolver it
- * gets through that one. */
+ * symbol of the address, address. The runtime's own door is watched: dlsym of the resolver, and the resolver it gets
+ * through that one; and dlsym of the driver's names. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -15,7 +15,12 @@
 typedef void *lookup(void *handle, const char *name);
 typedef int resolver(const char *name, void **function, int version, uint64_t flags, int *status);
 
+enum { BY_DLSYM = -1 }; /* instead of a version: the suffixed name itself was asked for */
+
+typedef int resolver_of_11(const char *name, void **function, int version, uint64_t flags);
+
 static resolver *first, *second; /* as the shim answered */
+static resolver_of_11 *first_of_11, *second_of_11;
 
 static void write_down(const char *name, int version, uint64_t flags, int result, const void *address)
 {
@@ -51,6 +56,25 @@ static int ask_first(const char *name, void **function, int version, uint64_t fl
     return result;
 }
 
+/* The runtime of CUDA 11 knows the resolver of four arguments only, and asks it for itself too. */
+static int ask_second_of_11(const char *name, void **function, int version, uint64_t flags)
+{
+    int result = second_of_11(name, function, version, flags);
+    write_down(name, version, flags, result, function ? *function : NULL);
+    return result;
+}
+
+static int ask_first_of_11(const char *name, void **function, int version, uint64_t flags)
+{
+    int result = first_of_11(name, function, version, flags);
+    write_down(name, version, flags, result, function ? *function : NULL);
+    if (result == 0 && !strcmp(name, "cuGetProcAddress") && version < 12000) {
+        memcpy(&second_of_11, function, sizeof second_of_11);
+        *function = (void *)ask_second_of_11;
+    }
+    return result;
+}
+
 EXPORT void *dlsym(void *handle, const char *name)
 {
     static lookup *next;
@@ -58,7 +82,13 @@ EXPORT void *dlsym(void *handle, const char *name)
         lookup *libc = (lookup *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
         next = (lookup *)libc(RTLD_NEXT, "dlsym");
     }
-    if (strcmp(name, "cuGetProcAddress_v2")) return next(handle, name);
+    if (strcmp(name, "cuGetProcAddress_v2")) {
+        void *found = next(handle, name);
+        if (name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z') write_down(name, BY_DLSYM, 0, !found, found);
+        if (!found || strcmp(name, "cuGetProcAddress")) return found;
+        first_of_11 = (resolver_of_11 *)found;
+        return (void *)ask_first_of_11;
+    }
     first = (resolver *)next(handle, name);
     return first ? (void *)ask_first : NULL;
 }

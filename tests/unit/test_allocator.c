@@ -2,6 +2,7 @@
  * test wants the module to unload, so a tally that does not come back to zero fails it. */
 #include "core/allocator.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/allocator_state.h"
 #include "core/mem.h"
 #include "tests/unit/support/fake.h"
 #include "tests/unit/support/host.h"
@@ -123,6 +125,32 @@ static void a_failure_names_tier_size_and_the_plugins_words(void **state)
     assert_non_null(strstr(error.text, "DEVICE_ERROR"));
 }
 
+/* Two axes, each with a figure that no memory can cost. */
+static void what_a_plugin_makes_up_is_counted_as_far_as_it_can_be_true(void **state)
+{
+    const uint64_t growth = UINT64_C(1) << 40;
+    struct nxm_block honest, liar, other;
+    struct nxm_release release;
+
+    (void)state;
+    fake.owned = 4096 + growth;
+    fake.mapped = 5;
+    assert_int_equal(allocate(4096, 64, &honest, NULL), NXM_OK);
+    assert_int_equal(honest.owned, 4096 + growth);
+    fake.owned = fake.mapped = UINT64_MAX;
+    assert_int_equal(allocate(64, 64, &liar, NULL), NXM_OK);
+    assert_int_equal(liar.owned, 64 + growth);
+    assert_int_equal(allocate(64, 64, &other, NULL), NXM_OK);
+    assert_int_equal(host_totals().owned_bytes, 4096 + 128 + 3 * growth);
+    assert_int_equal(host_totals().mapped_bytes, 5 + 128 + 2 * growth);
+    assert_int_equal(host_release(&liar, &release), NXM_OK);
+    assert_int_equal(host_totals().owned_bytes, 4096 + 64 + 2 * growth);
+    assert_int_equal(host_release(&other, &release), NXM_OK);
+    assert_int_equal(host_totals().mapped_bytes, 5);
+    assert_int_equal(host_release(&honest, &release), NXM_OK);
+    assert_int_equal(host_totals().owned_bytes + host_totals().mapped_bytes, 0);
+}
+
 static void ok_without_a_pointer_is_refused(void **state)
 {
     (void)state;
@@ -219,6 +247,7 @@ static void a_live_address_handed_out_again_goes_back_by_its_own_id(void **state
     assert_int_equal(allocate(4096, 256, &first, NULL), NXM_OK);
     fake.next_address = (void *)(uintptr_t)first.address;
     assert_int_equal(allocate(64, 256, &second, NULL), NXM_EEXIST);
+    assert_int_equal(second.address, first.address);
     assert_int_not_equal(fake.last_allocation.allocation_id, first.id);
     assert_int_equal(fake.last_allocation.bytes, 64);
     assert_int_equal(host_tallies().allocations, 1);
@@ -226,6 +255,80 @@ static void a_live_address_handed_out_again_goes_back_by_its_own_id(void **state
     assert_int_equal(host_release(&first, &release), NXM_OK);
     assert_int_equal(fake.last_allocation.allocation_id, first.id);
     assert_int_equal(release.unmapped, 4096);
+}
+
+/* An owner who may know better than the plugin what still stands at an address. */
+static struct knowing {
+    unsigned asked, removes; /* so many times he says that he has made way */
+    bool in_vain;
+} knowing;
+
+static bool make_way(void *owner, struct nxm_allocator *allocator, const struct nxm_block *newcomer)
+{
+    struct nxm_block stale;
+
+    assert_ptr_equal(owner, &knowing);
+    assert_ptr_equal(allocator, host.allocator);
+    assert_int_equal(fake.deallocates + fake.structured, 0); /* nothing went back: the address is the newcomer's alone */
+    knowing.asked++;
+    if (!knowing.in_vain && nxm_blocks_find(host.blocks, newcomer->address, &stale) == NXM_OK)
+        nxm_blocks_remove(host.blocks, stale.address, stale.id);
+    return knowing.asked <= knowing.removes;
+}
+
+/* A record that is not the allocator's, at the address that the plugin hands out next. */
+static uint64_t something_stands_in_the_way(struct knowing owner)
+{
+    struct nxm_block block = host_allocate(64);
+    struct nxm_release release;
+    struct nxm_block stale = { .address = block.address, .bytes = 64, .id = nxm_block_next_id(), .state = NXM_BLOCK_LIVE };
+
+    assert_int_equal(host_release(&block, &release), NXM_OK);
+    assert_int_equal(nxm_blocks_insert(host.blocks, &stale), NXM_OK);
+    host_close();
+    knowing = owner;
+    host.options.owner = &knowing;
+    host.options.stale = make_way;
+    host_open();
+    fake.deallocates = fake.structured = 0;
+    fake.next_address = (void *)(uintptr_t)block.address;
+    return block.address;
+}
+
+static void an_owner_who_knows_better_makes_way_before_anything_goes_back(void **state)
+{
+    struct nxm_block block;
+    struct nxm_release release;
+    uint64_t address = something_stands_in_the_way((struct knowing){ .removes = 1 });
+
+    (void)state;
+    assert_int_equal(allocate(64, 256, &block, NULL), NXM_OK);
+    assert_int_equal(block.address, address);
+    assert_int_equal(knowing.asked, 1);
+    assert_int_equal(host_release(&block, &release), NXM_OK);
+}
+
+static void an_owner_who_knows_no_better_changes_nothing(void **state)
+{
+    struct nxm_block block;
+    uint64_t address = something_stands_in_the_way((struct knowing){ .in_vain = true });
+
+    (void)state;
+    assert_int_equal(allocate(64, 256, &block, NULL), NXM_EEXIST);
+    assert_int_equal(knowing.asked, 1);
+    assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
+    assert_int_equal(host_tallies().allocations, 0);
+}
+
+static void an_owner_who_makes_way_in_vain_is_not_asked_for_ever(void **state)
+{
+    struct nxm_block block;
+
+    (void)state;
+    something_stands_in_the_way((struct knowing){ .removes = UINT_MAX, .in_vain = true });
+    assert_int_equal(allocate(64, 256, &block, NULL), NXM_EEXIST);
+    assert_in_range(knowing.asked, 2, 64);
+    assert_int_equal(fake.deallocates + fake.structured, 1);
 }
 
 static void a_record_without_memory_is_rolled_back(void **state)
@@ -236,6 +339,30 @@ static void a_record_without_memory_is_rolled_back(void **state)
     nxm_mem_fail_at(0);
     assert_int_equal(fake.structured, 1);
     assert_int_equal(fake.live, 0);
+}
+
+static void a_record_that_fails_leaves_the_callers_address(void **state)
+{
+    struct nxm_block block = { .address = 0x1234000, .bytes = 4096, .align = 256 };
+
+    (void)state;
+    nxm_mem_fail_at(1); /* as above */
+    assert_int_equal(nxm_allocator_allocate(host.allocator, &block, NULL, NULL, NULL), NXM_ENOMEM);
+    nxm_mem_fail_at(0);
+    assert_int_equal(block.address, 0x1234000);
+    assert_int_equal(fake.live, 0);
+}
+
+/* Lines are read one after the other, so a sum may seem to be below zero while somebody moves it. */
+static void no_sum_is_shown_below_zero(void **state)
+{
+    (void)state;
+    nxm_spread_lower(&host.allocator->sums, NXM_SUM_BYTES, 64);
+    assert_int_equal(host_totals().owned_bytes, 0);
+    assert_int_equal(host_totals().mapped_bytes, 0);
+    nxm_spread_raise(&host.allocator->sums, NXM_SUM_OWNED_BEYOND, 100);
+    assert_int_equal(host_totals().owned_bytes, 36);
+    assert_int_equal(host_totals().mapped_bytes, 0);
 }
 
 static void owned_and_mapped_are_two_sums(void **state)
@@ -291,6 +418,7 @@ int main(void)
         TEST(ids_are_never_used_twice_even_after_a_failure),
         TEST(a_failing_status_leaves_nothing_and_only_one_is_capacity),
         TEST(a_failure_names_tier_size_and_the_plugins_words),
+        TEST(what_a_plugin_makes_up_is_counted_as_far_as_it_can_be_true),
         TEST(ok_without_a_pointer_is_refused),
         TEST(a_pointer_that_was_not_claimed_is_none),
         TEST(sizes_that_were_not_claimed_count_as_zero),
@@ -301,7 +429,12 @@ int main(void)
         TEST(a_size_that_cannot_be_rounded_never_reaches_the_plugin),
         TEST(zero_bytes_are_passed_through_and_released_as_zero),
         TEST(a_live_address_handed_out_again_goes_back_by_its_own_id),
+        TEST(an_owner_who_knows_better_makes_way_before_anything_goes_back),
+        TEST(an_owner_who_knows_no_better_changes_nothing),
+        TEST(an_owner_who_makes_way_in_vain_is_not_asked_for_ever),
         TEST(a_record_without_memory_is_rolled_back),
+        TEST(a_record_that_fails_leaves_the_callers_address),
+        TEST(no_sum_is_shown_below_zero),
         TEST(owned_and_mapped_are_two_sums),
         TEST(another_way_into_the_plugin_obeys_the_same_rules),
     };

@@ -183,12 +183,132 @@ static void lasting_blocks_stay_findable_while_the_table_grows(void **state)
     assert_int_equal(pthread_join(reader, NULL), 0);
 }
 
+/* A block of which every field says the same number. */
+static struct nxm_block uniform(uint64_t address, uint64_t number)
+{
+    return (struct nxm_block){ .address = address, .bytes = 64 + number % 2 * 448, .align = number, .id = nxm_block_next_id(),
+                               .allocator = (void *)(uintptr_t)number, .context = number, .owned = number, .mapped = number, .tag = number,
+                               .stack = (uint32_t)number, .device = (int32_t)number, .api = (uint16_t)number, .flags = (uint32_t)number,
+                               .class_ = NXM_CLASS_DEVICE, .state = NXM_BLOCK_LIVE };
+}
+
+static bool is_uniform(const struct nxm_block *block)
+{
+    uint64_t number = block->tag;
+
+    return block->align == number && (uintptr_t)block->allocator == number && block->context == number && block->owned == number &&
+           block->mapped == number && block->stack == number && block->device == (int32_t)number && block->api == (uint16_t)number &&
+           block->flags == number && block->bytes == 64 + number % 2 * 448 && block->id != 0;
+}
+
+static atomic_ulong seen;
+
+static void *look_for_torn_ones(void *unused)
+{
+    struct nxm_block found;
+
+    while (!atomic_load(&reading.stop)) {
+        for (uint64_t i = 0; i < 4; i++) {
+            if (nxm_blocks_find(reading.table, BASE + i * 512, &found) == NXM_OK) {
+                assert_true(found.address == BASE + i * 512 && is_uniform(&found));
+                atomic_fetch_add(&seen, 1);
+            }
+            if (nxm_blocks_containing(reading.table, BASE + i * 512 + 63, &found) == NXM_OK)
+                assert_true(found.address == BASE + i * 512 && is_uniform(&found));
+        }
+    }
+    return unused;
+}
+
+/* The records are used for other addresses at once, and their chains grow and go. */
+static void what_is_read_while_addresses_are_recycled_was_there_as_a_whole(void **state)
+{
+    pthread_t readers[2];
+
+    reading.table = *state;
+    atomic_store(&reading.stop, false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, look_for_torn_ones, NULL), 0);
+    for (uint64_t i = 1; i < 60000 || (atomic_load(&seen) < 1000 && i < 10000000); i++) {
+        struct nxm_block block = uniform(BASE + i % 4 * 512, i), other = uniform(BASE + (UINT64_C(1) << 30) + i % 8000 * 512, i);
+
+        assert_int_equal(nxm_blocks_insert(*state, &block), NXM_OK);
+        if (i % 3 == 0)
+            assert_int_equal(nxm_blocks_claim(*state, block.address, 0, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL), NXM_OK);
+        assert_int_equal(nxm_blocks_remove(*state, block.address, block.id), NXM_OK);
+        (void)nxm_blocks_insert(*state, &other);
+    }
+    atomic_store(&reading.stop, true);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(readers[i], NULL), 0);
+    assert_true(atomic_load(&seen) >= 1000);
+}
+
+static void *take_and_give(void *argument)
+{
+    uint64_t address = BASE + (uint64_t)(uintptr_t)argument * 4096;
+
+    for (int i = 0; i < 20000; i++) {
+        struct nxm_block block = make(address, 1000);
+
+        assert_int_equal(nxm_blocks_insert(reading.table, &block), NXM_OK);
+        assert_int_equal(nxm_blocks_remove(reading.table, address, block.id), NXM_OK);
+    }
+    return NULL;
+}
+
+static void the_peak_of_several_threads_is_never_too_low_and_bounded(void **state)
+{
+    pthread_t threads[4];
+    struct nxm_block all = make(BASE + (1 << 20), 5000);
+
+    reading.table = *state;
+    assert_int_equal(nxm_blocks_insert(*state, &all), NXM_OK);
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, (void *)i), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).peak_bytes, 5000 + 4 * 1000); /* each had its block once */
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).live_bytes, 5000);
+    assert_int_equal(totals_of(*state, NXM_CLASS_DEVICE).ever_blocks, 4 * 20000 + 1);
+}
+
+static void *take_much_and_give_it_all(void *unused)
+{
+    struct nxm_block blocks[64];
+
+    for (uint64_t i = 0; i < 64; i++) {
+        blocks[i] = make(BASE + (i << 24), UINT64_C(4) << 20);
+        assert_int_equal(nxm_blocks_insert(reading.table, &blocks[i]), NXM_OK);
+    }
+    for (uint64_t i = 0; i < 64; i++)
+        assert_int_equal(nxm_blocks_remove(reading.table, blocks[i].address, blocks[i].id), NXM_OK);
+    return unused;
+}
+
+static void what_a_thread_keeps_of_the_peak_is_bounded(void **state)
+{
+    uint64_t all = UINT64_C(256) << 20, peak;
+    pthread_t thread;
+
+    reading.table = *state;
+    for (int i = 0; i < 4; i++) { /* one after the other: it was never more than `all` at once */
+        assert_int_equal(pthread_create(&thread, NULL, take_much_and_give_it_all, NULL), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    peak = totals_of(*state, NXM_CLASS_DEVICE).peak_bytes;
+    assert_true(peak >= all && peak <= all + 3 * all / 64);
+}
+
 #define with_table(test) cmocka_unit_test_setup_teardown(test, table_new, table_free)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_table(threads_that_recycle_addresses_have_one_winner_and_lose_no_record),
+        with_table(what_is_read_while_addresses_are_recycled_was_there_as_a_whole),
+        with_table(the_peak_of_several_threads_is_never_too_low_and_bounded),
+        with_table(what_a_thread_keeps_of_the_peak_is_bounded),
         with_table(lasting_blocks_stay_findable_while_the_table_grows),
     };
 

@@ -2,6 +2,7 @@
  * unload, so a counter that does not come back to zero fails it. */
 #include "core/allocator.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/allocator_state.h"
 #include "tests/unit/support/fake.h"
 #include "tests/unit/support/host.h"
 
@@ -49,6 +51,52 @@ static void a_failed_completion_makes_the_block_live_again(void **state)
     host_assert_counts(0, 0);
 }
 
+/* The plugin contradicts itself: what it still has cannot be where something else lives. */
+static void a_failed_completion_whose_address_was_given_away_is_kept_back(void **state)
+{
+    struct nxm_block block = host_allocate(64), newcomer;
+
+    (void)state;
+    host_enqueued(&block);
+    fake.next_address = (void *)(uintptr_t)block.address;
+    newcomer = host_allocate(32);
+    host_assert_counts(2, 1);
+    fake.completion = (struct fake_answer){ .set = true, .state = NXMEM_RELEASE_FAILED, .keep = true };
+    nxm_allocator_drain(host.allocator, 1);
+    assert_int_equal(host_told.block.id, block.id);
+    assert_int_equal(host_told.release.outcome, NXM_RELEASE_QUARANTINED);
+    assert_int_equal(host_told.release.retained, 64);
+    host_assert_counts(1, 0);
+    assert_int_equal(host_totals().quarantined_blocks, 1);
+    assert_int_equal(host_totals().quarantined_bytes, 64);
+    assert_int_equal(host_totals().owned_bytes, 32);
+    assert_int_equal(newcomer.address, block.address);
+    assert_int_equal(host_state(newcomer.address), NXM_BLOCK_LIVE);
+}
+
+/* Who knows that the plugin's memory there is gone may say so, and is believed in that case only. */
+static void what_a_contradiction_bars_can_be_unbarred(void **state)
+{
+    struct nxm_block block = host_allocate(64), newcomer, again = { .bytes = 64, .align = 256 };
+    struct nxm_release release;
+
+    (void)state;
+    host_enqueued(&block);
+    fake.next_address = (void *)(uintptr_t)block.address;
+    newcomer = host_allocate(64);
+    fake.completion = (struct fake_answer){ .set = true, .state = NXMEM_RELEASE_FAILED, .keep = true };
+    nxm_allocator_drain(host.allocator, 1);
+    fake.completion.set = false;
+    assert_int_equal(host_release(&newcomer, &release), NXM_OK);
+    fake.next_address = (void *)(uintptr_t)block.address;
+    assert_int_equal(nxm_allocator_allocate(host.allocator, &again, NULL, NULL, NULL), NXM_EEXIST);
+    assert_true(nxm_allocator_unbar(host.allocator, block.address, 64));
+    fake.next_address = (void *)(uintptr_t)block.address;
+    assert_int_equal(nxm_allocator_allocate(host.allocator, &again, NULL, NULL, NULL), NXM_OK);
+    assert_int_equal(host_release(&again, &release), NXM_OK);
+    assert_int_equal(host_totals().quarantined_blocks, 1);
+}
+
 static void a_quarantined_completion_is_recorded_and_its_span_barred(void **state)
 {
     struct nxm_block block = host_allocate(8192), again = { .bytes = 64, .align = 256 };
@@ -65,6 +113,7 @@ static void a_quarantined_completion_is_recorded_and_its_span_barred(void **stat
     host_assert_counts(0, 0);
     fake.next_address = (void *)(uintptr_t)(block.address + 4096);
     assert_int_equal(nxm_allocator_allocate(host.allocator, &again, NULL, NULL, NULL), NXM_EEXIST);
+    assert_false(nxm_allocator_unbar(host.allocator, block.address, 8192));
 }
 
 static void a_completion_from_the_future_is_quarantined_whole(void **state)
@@ -104,6 +153,55 @@ static void refused(uint32_t expected, uint64_t mechanism_id, uint64_t id, uint6
     assert_int_equal(host_tallies().allocations, before.allocations);
     assert_int_equal(host_totals().queued, totals.queued);
     assert_int_equal(host_told.calls, calls);
+}
+
+static void the_gate_sees_the_thread_that_completes(void **state)
+{
+    struct nxm_block block = host_allocate(64);
+
+    (void)state;
+    host_enqueued(&block);
+    nxm_allocator_drain(host.allocator, 1);
+    assert_int_equal(host_told.tallies.inside, 1);
+    assert_int_equal(host_tallies().inside, 0);
+    refused(NXMEM_STATUS_UNKNOWN_ALLOCATION, nxm_allocator_mechanism_id(host.allocator), block.id, fake_last_ticket());
+    assert_int_equal(host_tallies().inside, 0); /* it leaves by every way */
+}
+
+static void take_an_id(void *unused, const struct nxm_block *block, const struct nxm_release *release)
+{
+    (void)unused, (void)block, (void)release;
+    nxm_block_next_id();
+}
+
+static void *drain(void *ret_line)
+{
+    nxm_allocator_drain(host.allocator, 1);
+    *(uint32_t *)ret_line = nxm_spread_here();
+    return NULL;
+}
+
+/* Else another thread that is inside all the while could be out of the sum when a line is below zero. */
+static void what_a_thread_raised_it_lowers_on_the_same_line(void **state)
+{
+    const struct nxm_spread *tallies = nxm_module_tallies(host.module);
+    struct nxm_block block;
+    uint32_t line = 0;
+    pthread_t thread;
+
+    (void)state;
+    host_close();
+    host.options.completed = take_an_id;
+    host_open();
+    block = host_allocate(64);
+    host_enqueued(&block);
+    assert_int_equal(pthread_create(&thread, NULL, drain, &line), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_not_equal(line, 0); /* given to it in between */
+    for (unsigned i = 0; i < NXM_SPREAD_LINES; i++) {
+        assert_int_equal(tallies->lines[i].sums[NXM_TALLY_INSIDE], 0);
+        assert_int_equal(host.allocator->sums.lines[i].sums[NXM_SUM_TELLING], 0);
+    }
 }
 
 static void a_duplicate_completion_is_refused(void **state)
@@ -231,9 +329,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(completions_come_in_the_order_of_the_queue_and_within_the_budget),
         TEST(a_failed_completion_makes_the_block_live_again),
+        TEST(a_failed_completion_whose_address_was_given_away_is_kept_back),
+        TEST(what_a_contradiction_bars_can_be_unbarred),
         TEST(a_quarantined_completion_is_recorded_and_its_span_barred),
         TEST(a_completion_from_the_future_is_quarantined_whole),
         TEST(completions_are_clamped_like_releases),
+        TEST(the_gate_sees_the_thread_that_completes),
+        TEST(what_a_thread_raised_it_lowers_on_the_same_line),
         TEST(a_duplicate_completion_is_refused),
         TEST(a_stranger_is_refused),
         TEST(another_mechanism_is_refused),

@@ -153,9 +153,11 @@ static void a_refusal_that_leaves_doubt_quarantines_the_block(void **state)
 static void without_memory_the_block_stays_as_it_was(void **state)
 {
     struct nxm_block under_way = host_allocate(64), block;
-    struct nxm_release release = host_enqueued(&under_way);
+    struct nxm_release release;
 
     (void)state;
+    nxm_mem_fail_at(1);
+    release = host_enqueued(&under_way);
     do
         block = host_allocate(64);
     while ((block.id - under_way.id) % NXM_QUEUED_SHARDS != 0);
@@ -267,11 +269,6 @@ static void a_failed_completion_inside_enqueue_leaves_the_block_live(void **stat
     assert_int_equal(host_release(&block, &release), NXM_OK);
 }
 
-/* --- threads ------------------------------------------------------------------------------------- */
-
-#define ROUNDS 1000
-
-static atomic_bool stop;
 static atomic_uint ended;
 
 static void count_completion(void *owner, const struct nxm_block *block, const struct nxm_release *release)
@@ -281,6 +278,59 @@ static void count_completion(void *owner, const struct nxm_block *block, const s
     if (release->outcome == NXM_RELEASE_COMPLETE)
         atomic_fetch_add(&ended, 1);
 }
+
+static uint64_t queued_while_told;
+
+static void look_while_told(void *owner, const struct nxm_block *block, const struct nxm_release *release)
+{
+    (void)owner, (void)block, (void)release;
+    queued_while_told = host_totals().queued;
+}
+
+/* Over for the gate, but not for whoever asked for it; inside the call, and after it. */
+static void a_release_counts_as_queued_until_the_embedder_knows(void **state)
+{
+    (void)state;
+    host_close();
+    host.options.completed = look_while_told;
+    host_open();
+    for (int in_call = 0; in_call <= 1; in_call++) {
+        struct nxm_block block = host_allocate(64);
+
+        queued_while_told = 0;
+        fake.complete_in_enqueue = in_call;
+        host_enqueued(&block);
+        assert_int_equal(nxm_allocator_drain(host.allocator, 1), !in_call);
+        assert_int_equal(queued_while_told, 1);
+        assert_int_equal(host_totals().queued, 0);
+    }
+}
+
+/* The plugin cannot count, so what it is told is what is outstanding. */
+static void nothing_that_ended_inside_its_call_is_outstanding(void **state)
+{
+    (void)state;
+    fake.pending_status = NXMEM_STATUS_BUSY;
+    for (int told = 0; told <= 1; told++) {
+        host_close();
+        host.options.completed = told ? count_completion : NULL;
+        host_open();
+        for (int refuse = 0; refuse <= 1; refuse++) {
+            struct nxm_block block = host_allocate(64);
+
+            fake.complete_in_enqueue = true;
+            fake.enqueue_status = refuse ? NXMEM_STATUS_BUSY : 0;
+            host_enqueued(&block);
+            assert_int_equal(nxm_allocator_pending(host.allocator), 0);
+        }
+    }
+}
+
+/* --- threads ------------------------------------------------------------------------------------- */
+
+#define ROUNDS 1000
+
+static atomic_bool stop;
 
 static void *drainer(void *argument)
 {
@@ -330,6 +380,68 @@ static void completions_from_another_thread_race_the_enqueue_and_nothing_is_lost
     assert_int_equal(fake.live, 0);
 }
 
+/* --- entries ------------------------------------------------------------------------------------- */
+
+/* Twice the shards: each serves more than the one entry that needs no memory. */
+static void an_ended_enqueue_gives_its_entry_back(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4 * NXM_QUEUED_SHARDS; i++) {
+        struct nxm_block block = host_allocate(64);
+        struct nxm_release release;
+
+        fake.complete_in_enqueue = i % 2 == 0;
+        fake.enqueue_status = i % 2 == 0 ? 0 : NXMEM_STATUS_BUSY;
+        nxm_mem_fail_at(1);
+        assert_int_equal(host_enqueue(&block, &release), i % 2 == 0 ? NXM_OK : NXM_ECALL);
+        nxm_mem_fail_at(0);
+        if (i % 2 != 0)
+            assert_int_equal(host_release(&block, &release), NXM_OK);
+    }
+}
+
+/* --- drain and pending ----------------------------------------------------------------------------- */
+
+static void what_was_retired_before_a_drain_failed_is_retired(void **state)
+{
+    struct nxm_block first = host_allocate(64), second = host_allocate(64);
+
+    (void)state;
+    host_enqueued(&first);
+    host_enqueued(&second);
+    fake.drain_status = NXMEM_STATUS_BUSY;
+    assert_int_equal(nxm_allocator_drain(host.allocator, 8), 2);
+    host_assert_counts(0, 0);
+}
+
+static void a_plugin_that_cannot_count_is_counted_for(void **state)
+{
+    struct nxm_block block = host_allocate(64);
+
+    (void)state;
+    host_enqueued(&block);
+    fake.pending_status = NXMEM_STATUS_BUSY;
+    assert_int_equal(nxm_allocator_pending(host.allocator), 1);
+}
+
+static void bend_queue_away(NxmemAllocatorVtable *vtable)
+{
+    vtable->enqueue_release = NULL;
+    vtable->drain_releases = NULL;
+    vtable->pending_release_count = NULL;
+}
+
+static void absent_slots_are_not_entered(void **state)
+{
+    (void)state;
+    host_close();
+    fake.extra_flags = 0;
+    fake.bend = bend_queue_away;
+    host_open();
+    assert_int_equal(nxm_allocator_drain(host.allocator, 8), 0);
+    assert_int_equal(nxm_allocator_pending(host.allocator), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, host_setup_deferred, host_teardown)
 
 int main(void)
@@ -349,6 +461,12 @@ int main(void)
         TEST(a_completion_inside_enqueue_never_sees_an_underflowed_count),
         TEST(a_completion_wins_over_the_failure_that_follows_it),
         TEST(a_failed_completion_inside_enqueue_leaves_the_block_live),
+        TEST(a_release_counts_as_queued_until_the_embedder_knows),
+        TEST(nothing_that_ended_inside_its_call_is_outstanding),
+        TEST(an_ended_enqueue_gives_its_entry_back),
+        TEST(what_was_retired_before_a_drain_failed_is_retired),
+        TEST(a_plugin_that_cannot_count_is_counted_for),
+        TEST(absent_slots_are_not_entered),
         TEST(completions_from_another_thread_race_the_enqueue_and_nothing_is_lost),
     };
 

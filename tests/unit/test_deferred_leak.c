@@ -127,6 +127,23 @@ static void a_late_completion_from_another_thread_reclaims_the_table_and_not_the
     assert_int_equal(counters().forced_module_leaks, before.forced_module_leaks);
 }
 
+static void a_late_completion_that_failed_leaves_nothing_live(void **state)
+{
+    struct nxm_module_counters before = counters();
+    struct nxm_block block = queue_one();
+    uint32_t status = 99;
+
+    (void)state;
+    host_close();
+    fake.completion = (struct fake_answer){ .set = true, .state = NXMEM_RELEASE_FAILED, .keep = true };
+    assert_true(fake_complete_one(fake.last_state, &status));
+    assert_int_equal(status, 0);
+    assert_int_equal(host_state(block.address), 0); /* its record would name an allocator that is gone */
+    assert_int_equal(host_tallies().allocations, 0);
+    assert_int_equal(counters().reclaimed_callback_tables, before.reclaimed_callback_tables + 1);
+    nxm_module_drop(host.module);
+}
+
 static void only_the_last_of_several_late_completions_reclaims(void **state)
 {
     struct nxm_module_counters before = counters();
@@ -265,6 +282,32 @@ static void a_completion_racing_the_teardown_leaves_exactly_one_to_free_the_tabl
     nxm_module_drop(host.module);
 }
 
+static void a_failed_completion_racing_the_teardown_leaves_nothing_live(void **state)
+{
+    (void)state;
+    host_close();
+    fake.completion = (struct fake_answer){ .set = true, .state = NXMEM_RELEASE_FAILED, .keep = true };
+    for (int round = 0; round < 300; round++) {
+        struct nxm_block block;
+        uint32_t status = 99;
+        pthread_t thread;
+        void *failed;
+
+        host_open();
+        block = queue_one();
+        assert_int_equal(pthread_create(&thread, NULL, complete_late, &status), 0);
+        if (round % 2 == 0)
+            sched_yield();
+        host_close();
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        assert_int_equal(status, 0);
+        assert_int_equal(host_state(block.address), 0); /* pushed back by the one, or kept back by the other */
+        assert_int_equal(host_tallies().allocations, 0);
+    }
+    nxm_module_drop(host.module);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -272,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_queued_release_leaks_one_table_and_pins_the_module),
         TEST(a_late_completion_from_another_thread_reclaims_the_table_and_not_the_module),
+        TEST(a_late_completion_that_failed_leaves_nothing_live),
         TEST(only_the_last_of_several_late_completions_reclaims),
         TEST(a_duplicate_cannot_free_a_leaked_table_early),
         TEST(a_stuck_release_of_one_allocator_does_not_pin_the_table_of_another),
@@ -279,6 +323,7 @@ int main(void)
         TEST(teardown_stops_at_the_first_drain_that_fails),
         TEST(the_id_of_a_leaked_table_stays_taken),
         TEST(a_completion_racing_the_teardown_leaves_exactly_one_to_free_the_table),
+        TEST(a_failed_completion_racing_the_teardown_leaves_nothing_live),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,15 @@ static void what_is_accepted_is_kept_and_copied(void **state)
     assert_released(0, 3, 0);
 }
 
+static void unknown_capability_bits_are_left_out(void **state)
+{
+    (void)state;
+    publish(1, 1);
+    tables[0].capability_flags = NXMEM_CAPABILITY_KNOWN_MASK | UINT64_C(1) << 5 | UINT64_C(1) << 63;
+    assert_int_equal(take(NULL), NXM_OK); /* they are information: no reason to refuse */
+    assert_int_equal(taken->list[0].vtable.capability_flags, NXMEM_CAPABILITY_KNOWN_MASK);
+}
+
 static void all_64_slots_may_be_used(void **state)
 {
     (void)state;
@@ -300,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_plugin_gets_64_empty_slots),
         TEST(what_is_accepted_is_kept_and_copied),
+        TEST(unknown_capability_bits_are_left_out),
         TEST(all_64_slots_may_be_used),
         TEST(no_factories_at_all_are_legal),
         TEST(a_failing_status_transfers_nothing),

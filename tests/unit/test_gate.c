@@ -60,6 +60,7 @@ static void each_host_axis_shuts_it(void **state)
     assert_int_equal(ask((struct nxm_tallies){ .allocators = 1 }), NXM_GATE_HOST);
     assert_int_equal(ask((struct nxm_tallies){ .allocations = 1 }), NXM_GATE_HOST);
     assert_int_equal(ask((struct nxm_tallies){ .queued = 1 }), NXM_GATE_HOST);
+    assert_int_equal(ask((struct nxm_tallies){ .inside = 1 }), NXM_GATE_HOST);
 }
 
 static void each_plugin_axis_shuts_it(void **state)

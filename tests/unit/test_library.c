@@ -2,6 +2,7 @@
 #include "core/library.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -79,7 +82,7 @@ static Elf64_Phdr *image_segment(const struct image *image, Elf64_Word type, siz
     return NULL;
 }
 
-static void image_is_damaged(const struct image *image)
+static void image_is_told(const struct image *image, const char *word)
 {
     char path[64];
     int fd;
@@ -89,8 +92,56 @@ static void image_is_damaged(const struct image *image)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, image->bytes, image->size), (ssize_t)image->size);
     close(fd);
-    refused(path, "damaged");
+    refused(path, word);
     unlink(path);
+}
+
+static void image_is_damaged(const struct image *image)
+{
+    image_is_told(image, "damaged");
+}
+
+static void every_claim_of_the_header_is_checked(void **state)
+{
+    struct image image;
+    Elf64_Ehdr *header, sound;
+
+    (void)state;
+    image_read(&image);
+    header = (Elf64_Ehdr *)(void *)image.bytes;
+    sound = *header;
+    header->e_ident[EI_DATA] = ELFDATA2MSB;
+    image_is_told(&image, "another machine");
+    *header = sound;
+    header->e_machine = EM_SPARC;
+    image_is_told(&image, "another machine");
+    *header = sound;
+    header->e_phentsize = sizeof(Elf64_Phdr) - 1;
+    image_is_damaged(&image);
+    *header = sound;
+    header->e_phnum = 0;
+    image_is_damaged(&image);
+    header->e_phnum = UINT16_MAX;
+    image_is_damaged(&image);
+    *header = sound;
+    header->e_phoff = (Elf64_Off)INT64_MAX + 1;
+    image_is_told(&image, "truncated");
+    header->e_phoff = INT64_MAX - 8; /* the second one would wrap */
+    image_is_told(&image, "truncated");
+    free(image.bytes);
+}
+
+static void a_segment_beyond_the_end_of_the_file_is_a_cut(void **state)
+{
+    struct image image;
+
+    (void)state;
+    image_read(&image);
+    image_segment(&image, PT_LOAD, 1)->p_offset = image.size + 1;
+    image_is_told(&image, "truncated");
+    image_segment(&image, PT_LOAD, 1)->p_offset = image.size - 1;
+    image_is_told(&image, "truncated");
+    free(image.bytes);
 }
 
 static void segments_that_cover_each_other_are_damage(void **state)
@@ -174,6 +225,47 @@ static void a_long_name_is_cut_and_still_told_what_to_do(void **state)
     assert_non_null(strstr(error.text, folder));
 }
 
+static void each_reason_of_the_system_has_its_own_advice(void **state)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    char path[64];
+
+    (void)state;
+    refused(PLUGIN "/below.so", "no folder");
+    snprintf(path, sizeof path, "%s/circle.so", folder);
+    assert_int_equal(symlink(path, path), 0);
+    refused(path, "circle");
+    unlink(path);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s/socket.so", folder);
+    assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof name), 0);
+    refused(name.sun_path, strerror(ENXIO)); /* no advice: the system's own words */
+    unlink(name.sun_path);
+    close(listener);
+    refused("/dev/null", "not a regular file");
+}
+
+/* The loader's words are about another file: they stay whole. */
+static void a_library_that_the_plugin_needs_is_named(void **state)
+{
+    char needed[64], path[64], command[512];
+    struct nxm_error error = { .text = "" };
+    struct nxm_library library;
+
+    (void)state;
+    snprintf(needed, sizeof needed, "%s/libneeded.so", folder);
+    snprintf(path, sizeof path, "%s/needs.so", folder);
+    snprintf(command, sizeof command,
+             "cc=${CC:-cc}; echo 'int needed(void) { return 1; }' | $cc -x c -shared -fPIC -o %s - && "
+             "echo 'int needed(void); int needs(void) { return needed(); }' | $cc -x c -shared -fPIC -o %s - -L%s -lneeded && rm %s",
+             needed, path, folder, needed);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(nxm_library_open(path, &library, &error), NXM_EOPEN);
+    assert_non_null(strstr(error.text, "libneeded.so"));
+    assert_non_null(strstr(error.text, "needs.so: libneeded.so"));
+    unlink(path);
+}
+
 static void a_lack_of_descriptors_is_not_blamed_on_the_path(void **state)
 {
     struct rlimit before, few;
@@ -210,12 +302,16 @@ static void what_the_loader_refuses_names_the_file_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_claim_of_the_header_is_checked),
+        cmocka_unit_test(a_segment_beyond_the_end_of_the_file_is_a_cut),
         cmocka_unit_test(segments_that_cover_each_other_are_damage),
         cmocka_unit_test(a_segment_that_wraps_or_is_smaller_than_its_bytes_is_damage),
         cmocka_unit_test(a_dynamic_segment_that_is_not_loaded_or_not_there_is_damage),
         cmocka_unit_test(the_cause_is_seen_behind_a_long_path),
         cmocka_unit_test(a_name_without_a_slash_is_a_file_of_this_folder),
         cmocka_unit_test(a_long_name_is_cut_and_still_told_what_to_do),
+        cmocka_unit_test(each_reason_of_the_system_has_its_own_advice),
+        cmocka_unit_test(a_library_that_the_plugin_needs_is_named),
         cmocka_unit_test(a_lack_of_descriptors_is_not_blamed_on_the_path),
         cmocka_unit_test(what_the_loader_refuses_names_the_file_once),
     };

@@ -5,6 +5,8 @@
 #define nxm_lock_acquire checked_lock_acquire
 #define nxm_lock_release checked_lock_release
 #define nxm_lock_assert_none checked_lock_assert_none
+#define nxm_lock_note checked_lock_note
+#define nxm_lock_unnote checked_lock_unnote
 #include "core/lock.c"
 
 #include <setjmp.h>
@@ -149,7 +151,7 @@ static void what_another_thread_holds_is_not_ours(void **state)
     checked_lock_release(&inner);
 }
 
-static struct nxm_lock counted = NXM_LOCK_INIT(NXM_RANK_STACK);
+static struct nxm_lock counted = NXM_LOCK_INIT(NXM_RANK_MISUSE);
 static int counter;
 
 static void *count_up(void *unused)

@@ -115,6 +115,23 @@ static void levels_above_the_verbosity_are_not_shown(void **state)
     assert_string_equal(text, "nxmem: w0\nnxmem: w1\nnxmem: i1\nnxmem: w2\nnxmem: i2\nnxmem: d2\n");
 }
 
+static void with_nothing_to_show_warnings_are_kept_back_and_a_first_time_is_not_used_up(void **state)
+{
+    static int flag;
+    struct capture capture;
+    char text[256];
+
+    (void)state;
+    capture_begin(&capture);
+    nxm_log_set_level(NXM_LOG_NOTHING);
+    nxm_log(NXM_LOG_WARNING, "one");
+    nxm_log_once(&flag, "two");
+    nxm_log_set_level(NXM_LOG_WARNING);
+    nxm_log_once(&flag, "three");
+    capture_end(&capture, text, sizeof text);
+    assert_string_equal(text, "nxmem: three\n");
+}
+
 static void a_message_with_newlines_is_still_one_line(void **state)
 {
     struct capture capture;
@@ -278,12 +295,35 @@ static void short_writes_and_a_full_nonblocking_pipe_lose_nothing(void **state)
     free(bytes);
 }
 
+/* Nobody reads: the wait for room ends, and what could not be written is an error. */
+static void a_full_pipe_that_nobody_reads_is_given_up(void **state)
+{
+    int ends[2];
+    char *bytes = calloc(1, LARGE);
+
+    (void)state;
+    assert_non_null(bytes);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(nxm_output_write(ends[1], bytes, LARGE), NXM_EINVAL);
+    close(ends[0]);
+    close(ends[1]);
+    free(bytes);
+}
+
+static void nothing_is_written_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(nxm_output_write(-1, "", 0), NXM_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_forked_before_the_first_word_speaks_for_itself),
         cmocka_unit_test(a_child_forked_after_it_is_silent_and_the_parent_is_not),
         cmocka_unit_test(levels_above_the_verbosity_are_not_shown),
+        cmocka_unit_test(with_nothing_to_show_warnings_are_kept_back_and_a_first_time_is_not_used_up),
         cmocka_unit_test(a_message_with_newlines_is_still_one_line),
         cmocka_unit_test(a_long_message_is_cut_and_keeps_its_newline),
         cmocka_unit_test(once_is_once_from_many_threads),
@@ -292,6 +332,8 @@ int main(void)
         cmocka_unit_test(a_file_at_its_size_limit_is_an_error_and_no_signal),
         cmocka_unit_test(a_signal_that_was_pending_before_stays_the_programs),
         cmocka_unit_test(short_writes_and_a_full_nonblocking_pipe_lose_nothing),
+        cmocka_unit_test(a_full_pipe_that_nobody_reads_is_given_up),
+        cmocka_unit_test(nothing_is_written_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

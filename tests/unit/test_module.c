@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "core/mem.h"
+#include "core/module_tenancy.h"
 #include "tests/unit/support/fake.h"
 
 #define PLUGIN UNIT_DIR "/plugins/fake.so"
@@ -301,6 +302,10 @@ static void mechanisms_are_found_by_name_and_device(void **state)
     assert_int_equal(index, 1);
     assert_int_equal(nxm_module_find_mechanism(module, "", (NxmemDeviceId){ 1, 0 }, &index, NULL), NXM_OK);
     assert_int_equal(index, 0);
+    assert_int_equal(nxm_module_find_named(module, "direct", &index, NULL), NXM_OK);
+    assert_int_equal(index, 1);
+    assert_int_equal(nxm_module_find_named(module, NULL, &index, NULL), NXM_OK);
+    assert_int_equal(index, 0);
     nxm_module_drop(module);
 }
 
@@ -321,6 +326,10 @@ static void an_unknown_mechanism_is_answered_with_what_there_is(void **state)
     assert_non_null(strstr(error.text, "pool"));
     assert_int_equal(nxm_module_find_mechanism(module, NULL, (NxmemDeviceId){ 0, 7 }, &index, &error),
                      NXM_ENOMECHANISM);
+    assert_int_equal(nxm_module_find_mechanism(module, "", (NxmemDeviceId){ 0, 7 }, &index, &error), NXM_ENOMECHANISM);
+    assert_non_null(strstr(error.text, "no mechanism on device:7"));
+    assert_int_equal(nxm_module_find_named(module, "lazy", &index, &error), NXM_ENOMECHANISM);
+    assert_non_null(strstr(error.text, "pool"));
     assert_int_equal(index, 99);
     nxm_module_drop(module);
 }
@@ -333,11 +342,11 @@ static void it_contains_its_own_code_and_nobody_elses(void **state)
 
     (void)state;
     assert_non_null(own);
-    assert_true(nxm_module_contains(module, own));
-    assert_true(nxm_module_contains(module, own + 1));
-    assert_false(nxm_module_contains(module, (void *)(uintptr_t)&nxm_module_load));
-    assert_false(nxm_module_contains(module, &local));
-    assert_false(nxm_module_contains(module, NULL));
+    assert_true(nxm_code_contains(nxm_module_code(module), own));
+    assert_true(nxm_code_contains(nxm_module_code(module), own + 1));
+    assert_false(nxm_code_contains(nxm_module_code(module), (void *)(uintptr_t)&nxm_module_load));
+    assert_false(nxm_code_contains(nxm_module_code(module), &local));
+    assert_false(nxm_code_contains(nxm_module_code(module), NULL));
     assert_null(nxm_module_symbol(module, "NoSuchExport"));
     nxm_module_drop(module);
 }
@@ -406,6 +415,40 @@ static void a_refusal_keeps_the_handle_and_a_later_try_succeeds(void **state)
     assert_int_equal(gate.reason, NXM_GATE_QUERY_FAILED);
     fake.query_status = 0;
     assert_int_equal(nxm_module_unload(module, &gate), NXM_OK);
+    assert_int_equal(fake.unmapped, 1);
+}
+
+static void a_thread_inside_a_callback_shuts_the_gate(void **state)
+{
+    struct nxm_module *module = load();
+    struct nxm_gate gate;
+
+    (void)state;
+    nxm_spread_raise(nxm_module_tallies(module), NXM_TALLY_INSIDE, 1);
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_EBUSY);
+    assert_int_equal(gate.reason, NXM_GATE_HOST);
+    assert_true(gate.handle_kept);
+    assert_int_equal(gate.host.inside, 1);
+    nxm_spread_lower(nxm_module_tallies(module), NXM_TALLY_INSIDE, 1);
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_OK);
+}
+
+static void a_reference_refuses_for_good_and_unmaps_when_it_goes(void **state)
+{
+    struct nxm_module *module = load();
+    uint64_t before = unmapped_count();
+    struct nxm_gate gate;
+
+    (void)state;
+    nxm_module_ref(module);
+    assert_int_equal(nxm_module_unload(module, &gate), NXM_EBUSY);
+    assert_int_equal(gate.reason, NXM_GATE_REFERENCED);
+    assert_false(gate.handle_kept);
+    assert_int_equal(fake.factory_releases, 1);
+    assert_int_equal(unmapped_count(), before);
+    assert_true(mapped());
+    nxm_module_unref(module);
+    assert_int_equal(unmapped_count(), before + 1);
     assert_int_equal(fake.unmapped, 1);
 }
 
@@ -533,6 +576,8 @@ int main(void)
         TEST(an_idle_module_unloads_and_its_factories_are_released_once),
         TEST(dropping_an_idle_module_unmaps_it),
         TEST(a_refusal_keeps_the_handle_and_a_later_try_succeeds),
+        TEST(a_thread_inside_a_callback_shuts_the_gate),
+        TEST(a_reference_refuses_for_good_and_unmaps_when_it_goes),
         TEST(asking_the_gate_has_no_consequences),
         TEST(a_short_name_is_looked_up_in_order),
         TEST(a_value_with_a_slash_is_a_path),

@@ -102,6 +102,20 @@ static void the_agreement_is_what_was_answered(void **state)
     assert_int_equal(agreement.capabilities, 9);
 }
 
+static void an_older_plugin_is_met_at_its_minor(void **state)
+{
+    struct nxm_agreement agreement;
+
+    (void)state;
+    plugin.answer.plugin_range = (NxmemVersionRange){ 1, 1, 0, 0 };
+    plugin.answer.agreed_minor = 0;
+    plugin.answer.capability_flags = 0xF;
+    assert_int_equal(nxm_negotiate(negotiate, NULL, &agreement, NULL), NXM_OK);
+    assert_int_equal(plugin.asked.host_range.minor_max, 1);
+    assert_int_equal(agreement.minor, 0);
+    assert_int_equal(agreement.capabilities, 0xF);
+}
+
 static void a_failing_status_refuses_and_is_kept(void **state)
 {
     struct nxm_agreement agreement;
@@ -196,6 +210,7 @@ int main(void)
         cmocka_unit_test_setup(the_response_comes_zeroed_with_its_size, conforming),
         cmocka_unit_test_setup(an_older_ceiling_still_offers_every_bit, conforming),
         cmocka_unit_test_setup(the_agreement_is_what_was_answered, conforming),
+        cmocka_unit_test_setup(an_older_plugin_is_met_at_its_minor, conforming),
         cmocka_unit_test_setup(a_failing_status_refuses_and_is_kept, conforming),
         cmocka_unit_test_setup(a_major_outside_our_range_is_refused, conforming),
         cmocka_unit_test_setup(a_minor_above_ours_is_refused, conforming),

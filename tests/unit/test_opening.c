@@ -23,6 +23,7 @@ static void the_request_says_what_is_wanted(void **state)
     assert_int_equal(fake.last_open.struct_size, 32);
     assert_int_equal(fake.last_open.abi_minor, 1);
     assert_int_equal(fake.last_open.device.tier, NXMEM_TIER_DEVICE);
+    assert_int_equal(fake.last_open.device.index, 0);
     assert_int_equal(fake.last_open.required_capability_flags, NXMEM_CAPABILITY_STRUCTURED_RELEASE);
     assert_non_null(fake.last_open.callbacks);
     assert_int_equal(fake.last_open.callbacks->struct_size, 32);
@@ -119,6 +120,26 @@ static void a_missing_slot_is_refused_and_released(void **state)
     (void)state;
     fake.bend = bend_allocate_away;
     refused_and_released(NXM_ECALL, NXMEM_STATUS_SHORT_STRUCT);
+}
+
+static void (*release_slot)(void *ctx);
+static void *release_ctx;
+
+static void bend_release_away(NxmemAllocatorVtable *vtable)
+{
+    release_slot = vtable->release;
+    release_ctx = vtable->ctx;
+    vtable->release = NULL;
+}
+
+static void without_a_release_slot_it_is_refused_and_nothing_can_be_paid(void **state)
+{
+    (void)state;
+    fake.bend = bend_release_away;
+    assert_int_equal(host_try_open(NULL), NXM_ECALL);
+    assert_int_equal(fake.releases, 0);
+    assert_int_equal(host_tallies().allocators, 0);
+    release_slot(release_ctx); /* what it published no way to */
 }
 
 static void bend_id_to_zero(NxmemAllocatorVtable *vtable)
@@ -242,6 +263,34 @@ static void a_mechanism_id_already_open_is_refused_and_released(void **state)
     host_open(); /* free again */
 }
 
+/* The list of the module must not lead through one that is gone. */
+static void allocators_leave_in_any_order_and_their_ids_are_free_again(void **state)
+{
+    static const unsigned orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        struct nxm_allocator *open[3];
+
+        for (unsigned j = 0; j < 3; j++) {
+            fake.fixed_mechanism_id = j == i % 3;
+            host_open();
+            open[j] = host.allocator;
+        }
+        fake.fixed_mechanism_id = true;
+        for (unsigned j = 0, taken = 1; j < 3; j++) {
+            nxm_allocator_unref(open[orders[i][j]]);
+            if (orders[i][j] == i % 3)
+                taken = 0;
+            assert_int_equal(host_try_open(NULL), taken ? NXM_ECONTRACT : NXM_OK);
+            if (!taken)
+                host_close();
+        }
+        host.allocator = NULL;
+        assert_int_equal(host_tallies().allocators, 0);
+    }
+}
+
 static void read_table(void)
 {
     assert_int_equal(fake.last_callbacks->struct_size, 32); /* a sanitizer would see it gone */
@@ -359,6 +408,51 @@ static void a_short_capability_vtable_is_refused_and_released(void **state)
     refused_and_released(NXM_ECALL, NXMEM_STATUS_SHORT_STRUCT);
 }
 
+/* --- what was negotiated ------------------------------------------------------------------------- */
+
+/* The module anew, with these bits not offered by the plugin. */
+static void reload_without(uint64_t bits)
+{
+    struct nxm_gate gate;
+
+    assert_int_equal(nxm_module_unload(host.module, &gate), NXM_OK);
+    fake.unmapped = 0; /* the teardown counts one */
+    fake.not_negotiated = bits;
+    assert_int_equal(nxm_module_load(UNIT_DIR "/plugins/fake.so", NULL, &host.module, NULL), NXM_OK);
+    assert_int_equal(nxm_module_capabilities(host.module), NXMEM_CAPABILITY_KNOWN_MASK & ~bits);
+}
+
+static void bits_that_were_not_negotiated_are_not_used(void **state)
+{
+    struct nxm_release release;
+    struct nxm_block block;
+
+    (void)state;
+    reload_without(NXMEM_CAPABILITY_KNOWN_MASK & ~NXMEM_CAPABILITY_ALLOCATOR);
+    fake.maps = true;
+    fake.extra_flags = NXMEM_CAPABILITY_KNOWN_MASK;
+    host_open();
+    assert_int_equal(nxm_allocator_capabilities(host.allocator), NXMEM_CAPABILITY_ALLOCATOR);
+    assert_null(nxm_allocator_virtual_backing(host.allocator));
+    assert_null(nxm_allocator_shared_mapping(host.allocator));
+    assert_false(nxm_allocator_structured_release(host.allocator));
+    block = host_allocate(64);
+    assert_int_equal(host_enqueue(&block, &release), NXM_EUNSUPPORTED);
+    assert_int_equal(host_release(&block, &release), NXM_OK);
+    assert_int_equal(fake.enqueues, 0);
+    assert_int_equal(fake.structured, 0);
+    assert_int_equal(fake.deallocates, 1);
+}
+
+static void a_required_bit_that_was_not_negotiated_is_missing(void **state)
+{
+    (void)state;
+    reload_without(NXMEM_CAPABILITY_DEFERRED_RELEASE);
+    fake.extra_flags = NXMEM_CAPABILITY_DEFERRED_RELEASE;
+    host.options.required_capabilities = NXMEM_CAPABILITY_DEFERRED_RELEASE;
+    refused_and_released(NXM_ECONTRACT, 0);
+}
+
 /* --- names and levels ---------------------------------------------------------------------------- */
 
 static void bend_name_away(NxmemAllocatorVtable *vtable)
@@ -447,6 +541,7 @@ int main(void)
         TEST(a_failing_open_owes_nothing),
         TEST(ok_with_a_null_vtable_is_refused),
         TEST(a_missing_slot_is_refused_and_released),
+        TEST(without_a_release_slot_it_is_refused_and_nothing_can_be_paid),
         TEST(mechanism_id_zero_is_refused_and_released),
         TEST(a_vtable_below_its_own_claim_is_refused_and_cannot_be_released),
         TEST(an_unknown_tier_is_refused_and_released),
@@ -456,6 +551,7 @@ int main(void)
         TEST(unknown_bits_are_refused_and_released),
         TEST(deferred_release_without_its_slots_is_refused_and_released),
         TEST(a_mechanism_id_already_open_is_refused_and_released),
+        TEST(allocators_leave_in_any_order_and_their_ids_are_free_again),
         TEST(the_callback_table_is_alive_while_the_debt_is_paid),
         TEST(virtual_backing_is_read_kept_and_no_slot_invented),
         TEST(shared_mapping_is_read_kept_and_no_slot_invented),
@@ -463,6 +559,8 @@ int main(void)
         TEST(a_vtable_without_its_bit_is_refused_and_released),
         TEST(a_capability_of_another_mechanism_is_refused_and_released),
         TEST(a_short_capability_vtable_is_refused_and_released),
+        TEST(bits_that_were_not_negotiated_are_not_used),
+        TEST(a_required_bit_that_was_not_negotiated_is_missing),
         TEST(a_name_that_is_none_falls_back_to_the_factorys),
         TEST(structured_at_a_common_minor_of_1_is_entered),
         TEST_MINOR_0(structured_is_not_entered_below_minor_1_of_the_host),

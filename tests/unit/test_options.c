@@ -72,6 +72,7 @@ static void an_empty_environment_gives_the_defaults_in_silence(void **state)
     assert_string_equal(options.suppressions, "");
     assert_int_equal(options.verbose, 0);
     assert_int_equal(options.oom_wait_ms, 100);
+    assert_int_equal(options.lane_limit, 0);
 }
 
 static void good_values_are_taken_in_silence(void **state)

@@ -21,7 +21,7 @@ static int setup(void **state)
 }
 
 static int64_t reclaim_answer;
-static uint64_t reclaim_asked;
+static uint64_t reclaim_asked, reclaim_inside;
 
 static int64_t reclaim(void *owner, struct nxm_allocator *allocator, NxmemDeviceId device, uint64_t bytes)
 {
@@ -29,6 +29,7 @@ static int64_t reclaim(void *owner, struct nxm_allocator *allocator, NxmemDevice
     assert_ptr_equal(allocator, host.allocator);
     assert_int_equal(device.tier, NXMEM_TIER_DEVICE);
     reclaim_asked = bytes;
+    reclaim_inside = host_tallies().inside;
     return reclaim_answer;
 }
 
@@ -60,6 +61,8 @@ static void what_was_reclaimed_is_reported(void **state)
     assert_int_equal(fake.last_reclaim_status, 0);
     assert_int_equal(fake.last_reclaimed, 1234);
     assert_int_equal(reclaim_asked, 4096);
+    assert_int_equal(reclaim_inside, 1);
+    assert_int_equal(host_tallies().inside, 0);
     assert_int_equal(host_totals().reclaim_calls, 1);
     assert_int_equal(host_totals().reclaim_failures, 0);
 }
@@ -120,6 +123,7 @@ static void null_pointers_in_reclaim_are_refused(void **state)
                      NXMEM_STATUS_INVALID_ARGUMENT);
     assert_int_equal(callbacks->request_reclaim(callbacks->host_ctx, &request, NULL).code,
                      NXMEM_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(host_totals().reclaim_calls, 0); /* nothing was asked for */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, host_teardown)

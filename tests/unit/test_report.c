@@ -31,7 +31,8 @@ static void the_whole_text_is_as_documented(void **state)
     reporting_add(f, NXM_CLASS_VMM_RESERVED, UINT64_C(1) << 30, 0, 0, 0);
     reporting_add(f, NXM_CLASS_VMM_CREATED, 2 << 20, 0, 0, 0);
     f->report.gate_known = 1;
-    f->report.gate = (struct nxm_gate){ .reason = NXM_GATE_HOST, .handle_kept = true, .host = { 1, 2, 0 }, .plugin = { .live_views = 1 } };
+    f->report.gate = (struct nxm_gate){ .reason = NXM_GATE_HOST, .handle_kept = true, .host = { 1, 2, 0, 0 }, .plugin = { .live_views = 1 } };
+    f->report.waiting_peak_bytes = 9 << 20;
     f->report.note = "2 entry points of this driver are not covered";
     text = reporting_written(f, NXM_REPORT_TEXT, NXM_OK);
     assert_string_equal(text,
@@ -49,9 +50,135 @@ static void the_whole_text_is_as_documented(void **state)
         "program's own VMM   reserved 1 GiB in 1 range (peak 1 GiB); created 2 MiB in 1 handle (peak 2 MiB); "
         "mapped 0 B in 0 mappings (peak 0 B)\n"
         "waiting             1 block, 4 KiB: freed by the program, not yet by its owner\n"
+        "waiting at most     9 MiB at a time\n"
         "unload gate         plugin kept mapped: 2 blocks, 1 view\n"
         "note                2 entry points of this driver are not covered\n");
     free(text);
+}
+
+static void a_refused_free_is_told_with_its_block(void **state)
+{
+    struct reporting *f = *state;
+    const struct nxm_misuse noted[] = {
+        { .kind = NXM_MISUSE_TWICE, .count = 3, .address = 0x7f00, .bytes = 4096, .api = 1, .freed = 77 },
+        { .kind = NXM_MISUSE_NOT_ALLOCATED, .count = 1, .address = 0x10, .api = -1 },
+        { .kind = NXM_MISUSE_INSIDE, .count = 1, .address = 0x20, .bytes = 1, .api = 999 },
+    };
+    char *text;
+
+    f->report.misuse = 5;
+    f->report.misuses = noted;
+    f->report.misuse_count = 3;
+    f->report.gate_known = 1;
+    text = reporting_written(f, NXM_REPORT_TEXT, NXM_OK);
+    assert_string_equal(text,
+        "nxmem 1.2.3: report of /usr/bin/app, pid 42, plugin /opt/nxmem/direct.so, mechanism cuda-direct\n"
+        "no leaks\n"
+        "\n"
+        "MISUSE: free of 0x7f00 refused: freed twice; 3 times\n"
+        "    (no call stack was kept)\n"
+        "  it had been freed\n"
+        "    (no call stack was kept)\n"
+        "  of a block of 4 KiB, cudaMalloc\n"
+        "    (no call stack was kept)\n"
+        "\n"
+        "MISUSE: free of 0x10 refused: not allocated\n"
+        "    (no call stack was kept)\n"
+        "\n"
+        "MISUSE: free of 0x20 refused: inside a block\n"
+        "    (no call stack was kept)\n"
+        "  of a block of 1 B, unknown call\n"
+        "    (no call stack was kept)\n"
+        "\n"
+        "misuse              5 frees answered with an error (double, foreign or interior)\n"
+        "unload gate         plugin unloaded\n");
+    free(text);
+}
+
+static const char *const few[] = { "cuMemAllocLater", "cuMemFreeLater" };
+static const char *const many[] = { "cuMemAllocOfALongName1", "cuMemAllocOfALongName2", "cuMemAllocOfALongName3",
+                                    "cuMemAllocOfALongName4", "cuMemAllocOfALongName5" };
+static const struct nxm_coverage covered = { .hooked = { many, 5 }, .passed = { NULL, 0 }, .unknown = { few, 2 } };
+
+static void names_that_are_out_of_sight_are_told(void **state)
+{
+    struct reporting *f = *state;
+    char *text;
+
+    f->report.gate_known = 1;
+    f->report.unknown = (struct nxm_names){ few, 2 };
+    f->report.uncovered = (struct nxm_names){ few, 1 };
+    f->report.coverage = &covered;
+    text = reporting_written(f, NXM_REPORT_TEXT, NXM_OK);
+    assert_string_equal(strstr(text, "unload gate"),
+        "unload gate         plugin unloaded\n"
+        "unknown names       cuMemAllocLater, cuMemFreeLater: what is allocated through them is not seen\n"
+        "uncovered           cuMemAllocLater: calls from there are not seen\n"
+        "coverage            resolved: 5 hooked, 0 passed on, 2 unknown to this version\n"
+        "    hooked   cuMemAllocOfALongName1 cuMemAllocOfALongName2 cuMemAllocOfALongName3 cuMemAllocOfALongName4\n"
+        "             cuMemAllocOfALongName5\n"
+        "    unknown  cuMemAllocLater cuMemFreeLater\n");
+    free(text);
+}
+
+static void what_the_driver_says_of_memory_stands_beside_what_is_recorded(void **state)
+{
+    static const struct nxm_device_memory memory[] = { { 0, 400 << 20, 100 << 20 }, { 3, 1 << 20, 2 << 20 } };
+    struct reporting *f = *state;
+    char *text;
+
+    f->report.gate_known = 1;
+    f->report.device_memory = memory;
+    f->report.device_memory_count = 2;
+    text = reporting_written(f, NXM_REPORT_TEXT, NXM_OK);
+    assert_non_null(strstr(text,
+        "device memory       400 MiB of device 0 in use when the driver was last asked: 100 MiB in blocks, 300 MiB beside them\n"
+        "device memory       1 MiB of device 3 in use when the driver was last asked: 2 MiB in blocks, 0 B beside them\n"));
+    free(text);
+    text = reporting_written(f, NXM_REPORT_JSON, NXM_OK);
+    assert_non_null(strstr(text,
+        "\"device_memory\": [{\"device\": 0, \"used\": 419430400, \"recorded\": 104857600, \"unexplained\": 314572800}, "
+        "{\"device\": 3, \"used\": 1048576, \"recorded\": 2097152, \"unexplained\": 0}],\n"));
+    free(text);
+}
+
+static void names_are_reason_enough_for_a_report(void **state)
+{
+    struct reporting *f = *state;
+
+    f->report.gate_known = 1;
+    assert_true(nxm_report_empty(&f->report));
+    f->report.unknown = (struct nxm_names){ few, 1 };
+    assert_false(nxm_report_empty(&f->report));
+    f->report.unknown = (struct nxm_names){ NULL, 0 };
+    f->report.coverage = &covered;
+    assert_false(nxm_report_empty(&f->report));
+}
+
+static void json_carries_names_and_refused_frees(void **state)
+{
+    struct reporting *f = *state;
+    const struct nxm_misuse noted[] = {
+        { .kind = NXM_MISUSE_TWICE, .count = 3, .address = 0x7f00, .bytes = 4096, .api = 1, .freed = 77 },
+        { .kind = NXM_MISUSE_OTHER_KIND, .count = 1, .api = -1 },
+        { .kind = (enum nxm_misuse_kind)99, .count = 1, .api = -1 },
+    };
+    char *json;
+
+    f->report.unknown = (struct nxm_names){ few, 2 };
+    f->report.coverage = &covered;
+    f->report.misuse = 5;
+    f->report.misuses = noted;
+    f->report.misuse_count = 3;
+    json = reporting_written(f, NXM_REPORT_JSON, NXM_OK);
+    json_assert(json);
+    assert_non_null(strstr(json, "\"unknown_names\": [\"cuMemAllocLater\", \"cuMemFreeLater\"]"));
+    assert_non_null(strstr(json, "\"passed\": []"));
+    assert_non_null(strstr(json, "\"what\": \"freed twice\", \"count\": 3, \"address\": 32512"));
+    assert_int_equal(json_number(json, "\"freed twice\"", "bytes"), 4096);
+    assert_non_null(strstr(json, "\"api\": \"cudaMalloc\""));
+    assert_non_null(strstr(json, "\"what\": \"unknown\""));
+    free(json);
 }
 
 static void a_clean_run_says_so_and_shows_no_zero_line(void **state)
@@ -101,6 +228,24 @@ static void every_other_figure_has_its_line(void **state)
     reporting_assert_line(f, "leaked on purpose   2 plugin modules: dropped while something lived in it");
 }
 
+static void a_figure_that_is_half_zero_still_has_its_line(void **state)
+{
+    struct reporting *f = *state;
+
+    f->report.quarantined = (struct nxm_amount){ .bytes = 1 };
+    reporting_assert_line(f, "quarantined         0 blocks, 1 B: kept back by the plugin for good");
+    f->report.mapped_bytes = 2;
+    reporting_assert_line(f, "by the plugin       owned 0 B, mapped 2 B, for live blocks");
+}
+
+static void a_program_whose_name_is_unknown_is_called_so(void **state)
+{
+    struct reporting *f = *state;
+
+    f->report.program = NULL;
+    reporting_assert_line(f, "nxmem 1.2.3: report of an unknown program, pid 42, plugin /opt/nxmem/direct.so, mechanism cuda-direct");
+}
+
 static void a_process_without_a_plugin_has_no_gate_line(void **state)
 {
     struct reporting *f = *state;
@@ -128,9 +273,18 @@ static void the_gate_line_names_what_held_the_plugin(void **state)
     f->report.gate_extra = NULL;
     f->report.gate.host.queued = 0;
     reporting_assert_line(f, "unload gate         plugin kept mapped: 2 open allocators");
+    f->report.gate.host = (struct nxm_tallies){ .inside = 1 };
+    reporting_assert_line(f, "unload gate         plugin kept mapped: a thread of it was inside a callback");
+    f->report.gate.host = (struct nxm_tallies){ .allocations = 1 };
+    f->report.gate.plugin = (NxmemUnloadReport){ .live_views = UINT64_MAX }; /* made up: no sum may come to nothing */
+    reporting_assert_line(f, "unload gate         plugin kept mapped: 1 block, 18446744073709551615 views");
     f->report.gate.reason = NXM_GATE_PLUGIN;
     f->report.gate.plugin = (NxmemUnloadReport){ .live_allocations = 1, .live_views = 2 };
     reporting_assert_line(f, "unload gate         plugin kept mapped: by its own count 1 block, 2 views");
+    f->report.gate.plugin = (NxmemUnloadReport){ .live_allocators = 1, .live_capabilities = 2 };
+    reporting_assert_line(f, "unload gate         plugin kept mapped: by its own count 1 open allocator");
+    f->report.gate.plugin = (NxmemUnloadReport){ .live_capabilities = 2 };
+    reporting_assert_line(f, "unload gate         plugin kept mapped: by its own count 2 live capability records");
     f->report.gate.reason = NXM_GATE_QUERY_FAILED;
     reporting_assert_line(f, "unload gate         plugin kept mapped: it could not say what is live in it");
     f->report.gate.reason = NXM_GATE_REFERENCED;
@@ -227,7 +381,7 @@ static void json_carries_the_gate_and_the_counters(void **state)
     char *json;
 
     f->report.gate_known = 1;
-    f->report.gate = (struct nxm_gate){ .reason = NXM_GATE_PLUGIN, .host = { 1, 2, 3 }, .plugin = { 0, 0, 4, 5, 6, 7, 8 } };
+    f->report.gate = (struct nxm_gate){ .reason = NXM_GATE_PLUGIN, .host = { 1, 2, 3, 0 }, .plugin = { 0, 0, 4, 5, 6, 7, 8 } };
     f->report.counters = (struct nxm_module_counters){ .leaked_callback_tables = 9, .reclaimed_callback_tables = 8, .modules_unmapped = 11 };
     json = reporting_written(f, NXM_REPORT_JSON, NXM_OK);
     json_assert(json);
@@ -238,6 +392,30 @@ static void json_carries_the_gate_and_the_counters(void **state)
     assert_int_equal(json_number(json, "\"counters\"", "leaked_callback_tables"), 9);
     assert_int_equal(json_number(json, "\"counters\"", "reclaimed_callback_tables"), 8);
     free(json);
+}
+
+static void json_names_every_reason_of_the_gate(void **state)
+{
+    static const struct {
+        enum nxm_gate_reason reason;
+        const char *text;
+    } reasons[] = {
+        { NXM_GATE_OPEN, "\"reason\": \"open\"" },         { NXM_GATE_QUERY_FAILED, "\"reason\": \"query_failed\"" },
+        { NXM_GATE_HOST, "\"reason\": \"host\"" },         { NXM_GATE_PLUGIN, "\"reason\": \"plugin\"" },
+        { NXM_GATE_REFERENCED, "\"reason\": \"referenced\"" },
+    };
+    struct reporting *f = *state;
+
+    f->report.gate_known = 1;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        char *json;
+
+        f->report.gate.reason = reasons[i].reason;
+        json = reporting_written(f, NXM_REPORT_JSON, NXM_OK);
+        json_assert(json);
+        assert_non_null(strstr(json, reasons[i].text));
+        free(json);
+    }
 }
 
 /* --- empty ------------------------------------------------------------------------------------------------------------- */
@@ -275,6 +453,8 @@ static void each_figure_alone_is_not_empty(void **state)
         f->report = nothing;
         amounts[i]->blocks = 1;
         assert_false(nxm_report_empty(&f->report));
+        *amounts[i] = (struct nxm_amount){ .bytes = 1 };
+        assert_false(nxm_report_empty(&f->report));
         f->report = nothing;
         *figures[i] = 1;
         assert_false(nxm_report_empty(&f->report));
@@ -291,8 +471,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         reported(the_whole_text_is_as_documented),
+        reported(a_refused_free_is_told_with_its_block),
+        reported(names_that_are_out_of_sight_are_told),
+        reported(what_the_driver_says_of_memory_stands_beside_what_is_recorded),
+        reported(names_are_reason_enough_for_a_report),
+        reported(json_carries_names_and_refused_frees),
         reported(a_clean_run_says_so_and_shows_no_zero_line),
         reported(every_other_figure_has_its_line),
+        reported(a_figure_that_is_half_zero_still_has_its_line),
+        reported(a_program_whose_name_is_unknown_is_called_so),
         reported(a_process_without_a_plugin_has_no_gate_line),
         reported(the_gate_line_names_what_held_the_plugin),
         reported(a_hostile_name_cannot_forge_a_line),
@@ -301,6 +488,7 @@ int main(void)
         reported(json_is_valid_and_says_null_for_what_is_not_there),
         reported(json_survives_hostile_names),
         reported(json_carries_the_gate_and_the_counters),
+        reported(json_names_every_reason_of_the_gate),
         reported(a_process_that_never_allocated_is_empty),
         reported(anything_recorded_even_if_gone_is_not_empty),
         reported(each_figure_alone_is_not_empty),

@@ -10,13 +10,45 @@
 
 #include "core/error.h"
 
+static __attribute__((noinline)) void leave_marks_on_the_stack(void)
+{
+    char marks[4096];
+
+    memset(marks, 0xA5, sizeof marks);
+    __asm__ volatile("" : : "r"(marks) : "memory");
+}
+
+static __attribute__((noinline)) NxmemStatus ok_where_there_were_marks(void)
+{
+    NxmemStatus status = nxm_status_ok();
+
+    __asm__ volatile("" : : "r"(&status) : "memory");
+    return (NxmemStatus){ .code = status.code, .message_len = status.message_len };
+}
+
+/* Most of it is not written; what is read is. */
+static void ok_writes_all_that_is_read(void **state)
+{
+    NxmemStatus status;
+
+    (void)state;
+    leave_marks_on_the_stack();
+    status = ok_where_there_were_marks();
+    assert_int_equal(status.code, NXMEM_STATUS_OK);
+    assert_int_equal(status.message_len, 0);
+}
+
 static void ok_has_no_message(void **state)
 {
     NxmemStatus status = nxm_status_ok();
-    static const NxmemStatus zero;
+    char text[8] = "before";
 
     (void)state;
-    assert_memory_equal(&status, &zero, sizeof status);
+    assert_int_equal(status.code, NXMEM_STATUS_OK);
+    assert_int_equal(status.message_len, 0);
+    assert_int_equal(status.message[0], 0);
+    assert_int_equal(nxm_status_message(&status, text, sizeof text), 0);
+    assert_string_equal(text, "");
 }
 
 static void every_known_code_has_its_own_name(void **state)
@@ -124,6 +156,38 @@ static void every_length_of_character_is_utf8(void **state)
     assert_true(nxm_status_is_utf8((const uint8_t *)"", 0));
 }
 
+static void a_broken_continuation_is_no_character(void **state)
+{
+    static const char *const bad[] = { "\xE2\x82\x41", "\xF0\x9F\x98\xC0", "\xF0\x9F\x7F\x80", "\xC3\xC3", "\x80", "\xF5\x80\x80\x80" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(nxm_status_is_utf8((const uint8_t *)bad[i], strlen(bad[i])));
+}
+
+/* Cut before its first byte: a message that is one endless character has nothing left. */
+static void a_message_of_continuations_alone_is_cut_to_nothing(void **state)
+{
+    char message[400];
+    NxmemStatus status;
+
+    (void)state;
+    memset(message, '\x80', sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    status = nxm_status_make(NXMEM_STATUS_BUSY, message);
+    assert_int_equal(status.message_len, 0);
+}
+
+static void a_tier_has_its_word_and_a_future_one_has_none(void **state)
+{
+    (void)state;
+    assert_string_equal(nxm_tier_word(NXMEM_TIER_DEVICE), "device");
+    assert_string_equal(nxm_tier_word(NXMEM_TIER_HOST), "host");
+    assert_string_equal(nxm_tier_word(NXMEM_TIER_DISK), "disk");
+    assert_string_equal(nxm_tier_word(NXMEM_TIER_DISK + 1), "unknown");
+    assert_string_equal(nxm_tier_word(UINT32_MAX), "unknown");
+}
+
 static void a_sequence_cut_by_the_length_is_not_read_further(void **state)
 {
     uint8_t *exact = malloc(2);
@@ -146,6 +210,16 @@ static void text_is_name_and_message(void **state)
     assert_string_equal(text, "OUT_OF_");
 }
 
+static void an_unsupported_capability_says_what_to_do(void **state)
+{
+    NxmemStatus status = nxm_status_make(NXMEM_STATUS_UNSUPPORTED_CAPABILITY, NULL);
+    struct nxm_error error;
+
+    (void)state;
+    assert_int_equal(nxm_status_error(&status, "allocate", &error), NXM_ECALL);
+    assert_non_null(strstr(error.text, "another mechanism"));
+}
+
 static void only_out_of_memory_looks_like_capacity(void **state)
 {
     struct nxm_error error;
@@ -161,6 +235,32 @@ static void only_out_of_memory_looks_like_capacity(void **state)
         assert_int_equal(nxm_status_refusal(&status, "release", &error), NXM_ECALL);
         assert_int_equal(error.code, NXM_ECALL);
     }
+}
+
+static void what_a_code_asks_of_the_caller(void **state)
+{
+    const uint32_t choice[] = { 3, 6 }, routing[] = { 4, 9, 10, 11 }, other[] = { 0, 1, 2, 5, 7, 12, 13, 14, 15, 9999 };
+
+    (void)state;
+    assert_int_equal(nxm_status_bucket(8), NXM_BUCKET_CAPACITY);
+    for (size_t i = 0; i < sizeof choice / sizeof choice[0]; i++)
+        assert_int_equal(nxm_status_bucket(choice[i]), NXM_BUCKET_CHOICE);
+    for (size_t i = 0; i < sizeof routing / sizeof routing[0]; i++)
+        assert_int_equal(nxm_status_bucket(routing[i]), NXM_BUCKET_ROUTING);
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+        assert_int_equal(nxm_status_bucket(other[i]), NXM_BUCKET_PLUGIN);
+}
+
+static void an_error_names_the_operation_that_failed(void **state)
+{
+    NxmemStatus status = nxm_status_make(NXMEM_STATUS_DEVICE_ERROR, NULL);
+    struct nxm_error error;
+
+    (void)state;
+    nxm_status_error(&status, "open_allocator", &error);
+    assert_string_equal(error.what, "open_allocator");
+    nxm_error_set(&error, NXM_EINVAL, 0, "x");
+    assert_null(error.what); /* nothing of the last one stays */
 }
 
 static void an_error_may_go_nowhere(void **state)
@@ -185,6 +285,7 @@ static void an_error_is_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ok_writes_all_that_is_read),
         cmocka_unit_test(ok_has_no_message),
         cmocka_unit_test(every_known_code_has_its_own_name),
         cmocka_unit_test(codes_outside_the_table_have_no_name_and_print_as_unknown),
@@ -194,9 +295,15 @@ int main(void)
         cmocka_unit_test(a_message_is_read_by_its_length_and_never_past_the_buffer),
         cmocka_unit_test(a_message_that_is_not_utf8_is_no_message),
         cmocka_unit_test(every_length_of_character_is_utf8),
+        cmocka_unit_test(a_broken_continuation_is_no_character),
+        cmocka_unit_test(a_message_of_continuations_alone_is_cut_to_nothing),
+        cmocka_unit_test(a_tier_has_its_word_and_a_future_one_has_none),
         cmocka_unit_test(a_sequence_cut_by_the_length_is_not_read_further),
+        cmocka_unit_test(what_a_code_asks_of_the_caller),
+        cmocka_unit_test(an_error_names_the_operation_that_failed),
         cmocka_unit_test(text_is_name_and_message),
         cmocka_unit_test(only_out_of_memory_looks_like_capacity),
+        cmocka_unit_test(an_unsupported_capability_says_what_to_do),
         cmocka_unit_test(an_error_may_go_nowhere),
         cmocka_unit_test(an_error_is_one_line),
     };

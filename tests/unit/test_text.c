@@ -245,6 +245,7 @@ static void utf8_accepts_the_well_formed_and_nothing_else(void **state)
     assert_int_equal(nxm_text_utf8("\xf4\x90\x80\x80", 4), 0);
     assert_int_equal(nxm_text_utf8("\xf5\x80\x80\x80", 4), 0);
     assert_int_equal(nxm_text_utf8("\xe2\x82\x28", 3), 0);
+    assert_int_equal(nxm_text_utf8("\xe2\x82\xc0", 3), 0);
 }
 
 static void utf8_never_reads_beyond_the_length(void **state)

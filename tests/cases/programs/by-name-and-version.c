@@ -45,8 +45,8 @@ int main(void)
                                          "cuMemAlloc_v2", "cuMemAlloc_v3", "cuFromTheFuture", "" };
     static const int versions[] = { 0, 2000, 3010, 3020, 11020, 12000, 13000, 13020, 99000 };
     void *driver = dlopen("libcuda.so.1", RTLD_NOW), *function = NULL;
-    CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*allocate)(CUdeviceptr *, size_t),
-        (*release)(CUdeviceptr);
+    CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*allocate)(CUdeviceptr *, size_t, cuuint64_t),
+        (*release)(CUdeviceptr, cuuint64_t);
     CUcontext context = NULL;
     CUdeviceptr p = 0;
 
@@ -73,8 +73,9 @@ int main(void)
     for (size_t v = 3; v < sizeof versions / sizeof *versions; v++) {
         if (ask("cuMemAlloc", versions[v], 0, (void **)&allocate) || ask("cuMemFree", versions[v], 0, (void **)&release))
             continue;
-        SHOW(allocate(&p, 1000));
-        SHOW(release(p));
+        /* A form of the future has one argument more, and refuses this one; today's do not look at it. */
+        SHOW(allocate(&p, 1000, MARK));
+        SHOW(release(p, MARK));
     }
     for (size_t n = 0; n + 1 < sizeof names / sizeof *names; n++)
         printf("dlsym %s: %d\n", names[n], dlsym(driver, names[n]) != NULL);

@@ -1,18 +1,24 @@
-/* B38: another process opens a handle twice, closes it once and frees it wrongly; the exporter frees early. */
+/* B38: another process opens a handle twice, closes it once and frees it wrongly; the exporter frees early. With OLD_FORM=1 it
+ * opens by the name's first form. */
+#include <dlfcn.h>
+
 #include "case.h"
 
 #include <sys/wait.h>
 
 static void importer(int from)
 {
+    CUresult (*opening)(CUdeviceptr *, CUipcMemHandle, unsigned) = cuIpcOpenMemHandle;
     CUipcMemHandle handle;
     CUdeviceptr a = 0, b = 0;
 
     begin_case();
+    if (getenv("OLD_FORM"))
+        opening = (CUresult (*)(CUdeviceptr *, CUipcMemHandle, unsigned))dlsym(RTLD_DEFAULT, "cuIpcOpenMemHandle");
     if (read(from, &handle, sizeof handle) != sizeof handle)
         exit(93);
-    SHOW(cuIpcOpenMemHandle(&a, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    SHOW(cuIpcOpenMemHandle(&b, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    SHOW(opening(&a, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    SHOW(opening(&b, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     FACT(a == b);
     SHOW(cuMemFree(a));
     SHOW(cuMemFreeAsync(a, NULL));

@@ -1,4 +1,4 @@
-/* A program made from a seed: `random SEED [CALLS [calm]]`. Three threads in turn call whatever is legal or plainly wrong, on contexts
+/* A program made from a seed: `random SEED [CALLS [WORDS]]`. Three threads in turn call whatever is legal or plainly wrong, on contexts
  * that come and go, streams that the simulator holds back, and captures of every mode. Prints codes and facts, never addresses;
  * what it does depends on the seed and on the codes only, so two runs are the same as long as the driver's answers are.
  *
@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "random.h"
+#include "random_wide.h"
 #include "tests/sim/simcuda.h"
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device); /* drivers before 12.5 have no newer form */
@@ -22,11 +23,11 @@ static void register_kept(void)
 
 /* --- memory ------------------------------------------------------------------------------------------------------ */
 
-static const size_t sizes[] = { 1, 256, 4096, 5000, 65536, 1 << 20, 3 << 20 };
-
 static void keep(int b, enum kind kind, CUdeviceptr address, size_t bytes, int context, int stream)
 {
-    blocks[b] = (struct block){ kind, address, bytes, context, stream };
+    int of = context >= 0 || stream < 0 ? context : streams[stream].context;
+
+    blocks[b] = (struct block){ kind, address, bytes, context, device_of(of), stream };
 }
 
 static void allocate(void)
@@ -72,12 +73,21 @@ static void allocate_async(void)
         return;
     int capturing = is_capturing(s);
     CUmemoryPool pool = how == 0 ? own_pool : how == 1 ? default_pool : NULL;
+    if (pool && device_of(streams[s].context) != 0) /* whose memory that stream cannot reach */
+        return;
     CUresult result = pool ? say("cuMemAllocFromPoolAsync", s, cuMemAllocFromPoolAsync(&address, bytes, pool, streams[s].handle))
                            : say("cuMemAllocAsync", s, cuMemAllocAsync(&address, bytes, streams[s].handle));
     if (result == CUDA_SUCCESS)
         keep(b, capturing ? NODE : pool == own_pool && pool ? POOLED : ASYNC, address, bytes, -1, s);
     else
         FACT(address == MARK);
+}
+
+static int may_meet(int b, int s)
+{
+    int context = blocks[b].context;
+
+    return context >= 0 ? context == streams[s].context : blocks[b].device == device_of(streams[s].context);
 }
 
 /* Work on a block that stays behind it: a byte is written, and copied out by the same stream. */
@@ -89,7 +99,7 @@ static void touch(void)
         return;
     if (blocks[b].stream >= 0)
         s = blocks[b].stream;
-    if (!streams[s].handle || is_capturing(s) || (blocks[b].context >= 0 && blocks[b].context != streams[s].context))
+    if (!streams[s].handle || is_capturing(s) || !may_meet(b, s))
         return;
     unsigned char byte = (unsigned char)(1 + pick(200));
     if (say("cuMemsetD8Async", b, cuMemsetD8Async(blocks[b].address, byte, blocks[b].bytes, streams[s].handle)))
@@ -113,7 +123,7 @@ static void free_async(int twice)
         s = blocks[b].stream;
     if (!streams[s].handle)
         return;
-    if (blocks[b].context >= 0 && blocks[b].context != streams[s].context && blocks[b].kind != PINNED)
+    if (!may_meet(b, s) && blocks[b].kind != PINNED)
         return;
     CUdeviceptr address = blocks[b].address;
     printf("%s: ", kind_names[blocks[b].kind]);
@@ -131,7 +141,7 @@ static void free_now(int twice)
 
     if (b < 0)
         return;
-    if (blocks[b].stream >= 0 && blocks[b].context < 0) { /* a pool's memory is not waited for */
+    if (blocks[b].stream >= 0 && (careful || blocks[b].context < 0)) { /* a pool's memory is not waited for */
         if (say("cuStreamSynchronize", b, cuStreamSynchronize(streams[blocks[b].stream].handle)))
             return;
         stream_passed(blocks[b].stream);
@@ -345,7 +355,7 @@ static void end_capture(void)
 
 static void context(void)
 {
-    int c = 1 + (int)pick(CONTEXTS - 1);
+    int c = 1 + (int)pick(wide ? 3 : 2);
 
     switch (pick(8)) {
     case 0:
@@ -415,8 +425,10 @@ static void totals(void)
 /* --- one call at a time, each on its thread --------------------------------------------------------------------------- */
 
 enum op { ALLOCATE, ALLOCATE_ASYNC, TOUCH, FREE_ASYNC, FREE, MISUSE, VIRTUAL, STREAM, DESTROY, WAIT, EVENT, HOLD, RELEASE,
-          BEGIN, END, CONTEXT, POOL, TOTALS, OPS };
-static const unsigned char weights[OPS] = { 14, 14, 18, 12, 12, 4, 1, 5, 2, 6, 5, 4, 2, 2, 6, 5, 2, 2 };
+          BEGIN, END, CONTEXT, POOL, TOTALS,
+          NO_HANDLE, QUESTION, SECOND, TRIM, OPS };
+enum { NARROW_OPS = NO_HANDLE };
+static const unsigned char weights[OPS] = { 14, 14, 18, 12, 12, 4, 1, 5, 2, 6, 5, 4, 2, 2, 6, 5, 2, 2, 8, 8, 3, 2 };
 
 static void perform(enum op op, int again)
 {
@@ -439,6 +451,10 @@ static void perform(enum op op, int again)
     case CONTEXT: context(); break;
     case POOL: pool(); break;
     case TOTALS: totals(); break;
+    case NO_HANDLE: stream_without_handle(); break;
+    case QUESTION: question(); break;
+    case SECOND: second_device(); break;
+    case TRIM: trim(); break;
     case OPS: break;
     }
 }
@@ -471,7 +487,8 @@ static void *worker(void *argument)
 
 static void call(int thread, enum op op, int again)
 {
-    int may_wait = op == ALLOCATE || op == FREE || op == WAIT || op == CONTEXT || op == MISUSE || op == VIRTUAL || op == END || op == TOTALS;
+    int may_wait = op == ALLOCATE || op == FREE || op == WAIT || op == CONTEXT || op == MISUSE || op == VIRTUAL || op == END || op == TOTALS ||
+                   op == NO_HANDLE || op == SECOND || op == TRIM;
 
     thread_now = thread;
     if (may_wait) /* what the call waits for is let go while it waits, or before */
@@ -501,10 +518,12 @@ static enum op weighted(void)
 {
     unsigned sum = 0, at;
 
-    for (int i = 0; i < OPS; i++)
+    int ops = wide ? OPS : NARROW_OPS;
+
+    for (int i = 0; i < ops; i++)
         sum += weights[i];
     at = pick(sum);
-    for (int i = 0; i < OPS; i++) {
+    for (int i = 0; i < ops; i++) {
         if (at < weights[i])
             return (enum op)i;
         at -= weights[i];
@@ -518,8 +537,12 @@ int main(int argc, char **argv)
     int calls = argc > 2 ? atoi(argv[2]) : 400;
 
     state = strtoull(argc > 1 ? argv[1] : "1", NULL, 10) * 7919 + 17;
-    calm = argc > 3;
+    calm = argc > 3 && strstr(argv[3], "calm");
+    wide = argc > 3 && strstr(argv[3], "wide");
+    careful = argc > 3 && strstr(argv[3], "careful");
     contexts[0] = begin();
+    if (wide && cuDevicePrimaryCtxRetain(&contexts[3], 1) != CUDA_SUCCESS)
+        contexts[3] = NULL;
     cuDeviceGetDefaultMemPool(&default_pool, 0);
     register_kept();
     for (intptr_t i = 1; i < THREADS; i++)

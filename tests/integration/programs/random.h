@@ -5,7 +5,7 @@
 
 #include "transcript.h"
 
-enum { THREADS = 3, CONTEXTS = 3, STREAMS = 6, BLOCKS = 48, EVENTS = 6, COPIES = 4096 };
+enum { THREADS = 3, CONTEXTS = 4, STREAMS = 6, BLOCKS = 48, EVENTS = 6, COPIES = 4096 };
 
 enum kind { NONE, SYNC, ASYNC, POOLED, NODE, MANAGED, PINNED, CREATED, GONE_KINDS };
 static const char *const kind_names[] = { "none", "sync", "async", "pooled", "node", "managed", "pinned", "created" };
@@ -15,6 +15,7 @@ struct block {
     CUdeviceptr address;
     size_t bytes;
     int context; /* whose memory it is; -1: a pool's */
+    int device;
     int stream;  /* where it was used last and not waited for; -1 */
 };
 struct stream {
@@ -27,7 +28,9 @@ struct event {
     int context;
 };
 
-static CUcontext contexts[CONTEXTS]; /* 0: the primary one */
+static const size_t sizes[] = { 1, 256, 4096, 5000, 65536, 1 << 20, 3 << 20 };
+
+static CUcontext contexts[CONTEXTS]; /* 0: the primary one; 3: that of the second device */
 static struct stream streams[STREAMS];
 static struct block blocks[BLOCKS];
 static struct event events[EVENTS];
@@ -37,7 +40,10 @@ static struct {
     unsigned char expected; /* 0: nothing to see, any more */
     int stream;
 } copies[COPIES];
-static int copied, captured, calm; /* calm: nothing is held, and the primary context stays */
+/* Words of the last argument. calm: nothing is held, and the primary context stays; wide: everything that was added since the first
+ * seeds were kept, a second device with it; careful: what is freed was waited for, as drivers want it whose free waits for nothing. */
+static int calm, wide, careful;
+static int copied, captured;
 static int wrong, registered; /* a copy to memory that is not would wait for a held stream */
 static uint64_t state;
 static int thread_now;
@@ -52,6 +58,11 @@ static CUresult say(const char *call, int argument, CUresult result)
 {
     printf("t%d %s %d -> %d\n", thread_now, call, argument, (int)result);
     return result;
+}
+
+static int device_of(int context)
+{
+    return context == 3;
 }
 
 /* --- what the program knows ------------------------------------------------------------------------------------- */

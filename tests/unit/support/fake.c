@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_map.h"
+
 struct fake_block {
     struct fake_block *next;
     uint64_t id, bytes, ticket;
@@ -14,6 +16,8 @@ struct fake_block {
 struct fake_state {
     NxmemAllocatorVtable vtable; /* the copy that is published lies in a heap block of its own */
     void *published;
+    NxmemVirtualBackingVtable backing; /* published when the flags say so */
+    NxmemSharedMappingVtable sharing;
     const NxmemHostCallbacks *callbacks;
     uint64_t references;
     struct fake_block *blocks; /* oldest first */
@@ -34,6 +38,7 @@ NxmemStatus fake_status(uint32_t code)
 void fake_reset(void)
 {
     fake_free_leftovers();
+    fake_map_reset();
     memset(&fake, 0, sizeof fake);
 }
 
@@ -59,6 +64,7 @@ NxmemStatus fake_negotiate(const NxmemNegotiateRequest *request, NxmemNegotiateR
         .capability_flags = minor >= 1 ? NXMEM_CAPABILITY_KNOWN_MASK
                                        : NXMEM_CAPABILITY_KNOWN_MASK & ~NXMEM_CAPABILITY_STRUCTURED_RELEASE,
     };
+    response->capability_flags &= ~fake.not_negotiated;
     return fake_status(fake.negotiate_status);
 }
 
@@ -72,6 +78,8 @@ NxmemStatus fake_query(NxmemUnloadReport *report)
     report->live_allocators += fake.opens - fake.releases;
     report->live_allocations += fake.live;
     report->queued_releases += fake.queued;
+    report->live_views += fake_map.views;
+    report->live_capabilities += fake_map.handles;
     return fake_status(0);
 }
 
@@ -184,6 +192,7 @@ static NxmemStatus allocate(void *ctx, const NxmemAllocRequest *request, NxmemAl
         .mapped_bytes = fake.mapped == 0 ? request->bytes : fake.mapped,
     };
     fake.next_address = NULL;
+    fake.last_handed_out = result->ptr;
     append(state, block);
     pthread_mutex_unlock(&mutex);
     fake.live++;
@@ -201,6 +210,12 @@ static void see_allocation(const NxmemAllocation *allocation)
     pthread_mutex_lock(&mutex);
     fake.last_allocation = *allocation;
     pthread_mutex_unlock(&mutex);
+}
+
+static NxmemStatus stranger(void)
+{
+    fake.strangers++;
+    return fake_status(NXMEM_STATUS_UNKNOWN_ALLOCATION);
 }
 
 static void dispose(struct fake_state *state, struct fake_block *block, const struct fake_answer *answer)
@@ -228,7 +243,8 @@ static NxmemStatus deallocate(void *ctx, const NxmemAllocation *allocation, uint
         return fake_status(fake.release.status);
     block = take_block(state, allocation->allocation_id);
     if (block == NULL)
-        return fake_status(NXMEM_STATUS_UNKNOWN_ALLOCATION);
+        return stranger();
+    fake_map_block_left(block->id);
     *unmapped = fake.release.set ? fake.release.unmapped : block->bytes;
     dispose(state, block, &fake.release);
     return fake_status(0);
@@ -267,7 +283,9 @@ static NxmemStatus release_allocation(void *ctx, const NxmemAllocation *allocati
         return fake_status(fake.release.status);
     block = take_block(state, allocation->allocation_id);
     if (block == NULL)
-        return fake_status(NXMEM_STATUS_UNKNOWN_ALLOCATION);
+        return stranger();
+    if (!fake.release.set || fake.release.state != NXMEM_RELEASE_FAILED)
+        fake_map_block_left(block->id);
     *outcome = outcome_of(&fake.release, block);
     dispose(state, block, &fake.release);
     return fake_status(0);
@@ -347,6 +365,7 @@ bool fake_complete_one(struct fake_state *state, uint32_t *ret_status)
     };
     block->queued = false;
     fake.queued--;
+    fake.last_completed = block->id;
     dispose(state, block, &fake.completion);
     *ret_status = send(callbacks, &completion).code;
     drop_reference(state);
@@ -373,7 +392,8 @@ static NxmemStatus enqueue_release(void *ctx, const NxmemAllocation *allocation,
     }
     pthread_mutex_unlock(&mutex);
     if (block == NULL)
-        return fake_status(NXMEM_STATUS_UNKNOWN_ALLOCATION);
+        return stranger();
+    fake_map_block_left(allocation->allocation_id);
     if (fake.complete_in_enqueue)
         fake_complete_one(state, &fake.last_callback_status);
     if (fake.in_enqueue != NULL)
@@ -384,13 +404,18 @@ static NxmemStatus enqueue_release(void *ctx, const NxmemAllocation *allocation,
 static NxmemStatus drain_releases(void *ctx, uint64_t max, uint64_t *retired)
 {
     struct fake_state *state = ctx;
+    uint32_t answer;
 
     fake.drains++;
     fake.last_drain_budget = max;
     if (fake.drain_budget != 0 && fake.drain_budget < max)
         max = fake.drain_budget;
-    while (!fake.drain_nothing && *retired < max && fake_complete_one(state, &fake.last_callback_status))
+    while (!fake.drain_nothing && *retired < max && fake_complete_one(state, &answer)) {
+        pthread_mutex_lock(&mutex);
+        fake.last_callback_status = answer;
+        pthread_mutex_unlock(&mutex);
         ++*retired;
+    }
     return fake_status(fake.drain_status);
 }
 
@@ -462,7 +487,7 @@ static NxmemStatus open_allocator(void *ctx, const NxmemOpenRequest *request, co
     state->vtable = (NxmemAllocatorVtable){
         .struct_size = sizeof state->vtable,
         .abi_minor = 1,
-        .mechanism_id = fake.fixed_mechanism_id ? 4711 : ++mechanisms,
+        .mechanism_id = fake.fixed_mechanism_id ? FAKE_FIXED_MECHANISM_ID : ++mechanisms,
         .device = factory->device,
         .capability_flags = flags(),
         .name = factory->name,
@@ -476,6 +501,11 @@ static NxmemStatus open_allocator(void *ctx, const NxmemOpenRequest *request, co
         .pending_release_count = pending_release_count,
         .release_allocation = release_allocation,
     };
+    fake_map_publish(state->vtable.mechanism_id, state->vtable.device, state, allocate, &state->backing, &state->sharing);
+    if (fake.maps && (state->vtable.capability_flags & NXMEM_CAPABILITY_VIRTUAL_BACKING))
+        state->vtable.virtual_backing = &state->backing;
+    if (fake.maps && (state->vtable.capability_flags & NXMEM_CAPABILITY_SHARED_MAPPING))
+        state->vtable.shared_mapping = &state->sharing;
     if (fake.bend != NULL)
         fake.bend(&state->vtable);
     publish(state);

@@ -15,6 +15,7 @@
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 #define FAKE_FACTORIES_MAX 4
+#define FAKE_FIXED_MECHANISM_ID (UINT64_C(1) << 60) /* no counter comes there */
 
 struct fake_state; /* one open allocator */
 
@@ -31,6 +32,7 @@ struct fake_answer {
 struct fake {
     /* negotiation */
     uint32_t negotiate_status, agreed_minor; /* agreed_minor + 1; 0: what is common */
+    uint64_t not_negotiated;                 /* capability bits that it does not offer */
     /* factories */
     uint64_t factories; /* how many, 0: one */
     const char *factory_names[FAKE_FACTORIES_MAX];
@@ -42,6 +44,7 @@ struct fake {
     /* open */
     uint32_t open_status;
     bool open_returns_null, fixed_mechanism_id;
+    bool maps; /* the capability vtables of fake_map.h stand behind their flags */
     void (*bend)(NxmemAllocatorVtable *vtable); /* before it is published */
     uint32_t vtable_bytes;                      /* of the heap block it is published in; 0: all of it */
     /* slots */
@@ -66,11 +69,14 @@ struct fake {
     atomic_ullong opens, releases, factory_releases, allocates, deallocates, structured, enqueues, drains, queries,
         unmapped;
     atomic_ullong live, queued; /* blocks */
-    uint64_t last_drain_budget;
+    atomic_ullong strangers;      /* releases asked for of blocks that it does not hold */
+    atomic_ullong last_completed; /* allocation id, noted before the host is told */
+    atomic_ullong last_drain_budget;
     NxmemNegotiateRequest last_negotiate;
     NxmemOpenRequest last_open;
     NxmemAllocRequest last_request;
     NxmemAllocResult last_result_seen; /* as the host prepared it */
+    void *last_handed_out;
     NxmemAllocation last_allocation;   /* of any release slot */
     NxmemReleaseOutcome last_outcome_seen;
     uint32_t last_callback_status, last_reclaim_status;

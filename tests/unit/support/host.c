@@ -67,6 +67,20 @@ int host_setup_deferred(void **state)
     return result;
 }
 
+int host_setup_mapping(void **state)
+{
+    int result = host_setup(state);
+
+    memset(&host_told, 0, sizeof host_told);
+    fake.maps = true;
+    fake.extra_flags = NXMEM_CAPABILITY_KNOWN_MASK;
+    host.options.owner = &host_told;
+    host.options.completed = note;
+    if (result == 0)
+        host_open();
+    return result;
+}
+
 int host_teardown(void **state)
 {
     struct nxm_gate gate = { 0 };

@@ -21,6 +21,9 @@ int host_setup(void **state);
 int host_setup_minor_0(void **state);
 int host_teardown(void **state);
 
+/* The same with an allocator open that has every capability; completions are noted in host_told. */
+int host_setup_mapping(void **state);
+
 /* The same with deferred release, an allocator open, and every completion noted in host_told. */
 int host_setup_deferred(void **state);
 

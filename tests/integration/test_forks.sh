@@ -1,0 +1,22 @@
+#!/bin/bash
+# A child of a fork that came at the worst moment: another thread had a lock of the shim in its hands, or was in a call that others wait
+# for. The child hangs on nothing, whether or not the shim had begun.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell.sh
+. tests/integration/shim.sh
+[ -z "${SAN:-}" ] || { echo "ok - a_sanitizers_locks_are_its_own"; exit 0; }
+program=$programs/fork-in-lock
+export FORK_SEEN=$work/seen
+
+for begun in "" begun; do
+    for way in retain capture release allocate; do
+        native "$program" $way $begun
+        keep_native
+        rm -f "$work/seen"
+        run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/stopping_lock.so" "$program" $way $begun
+        case $way in release) stopped='[ ! -e "$work/seen" ]' ;; *) stopped='[ -e "$work/seen" ]' ;; esac
+        proves "a_child_hangs_on_nothing_when_a_thread_is_in_${way}${begun:+_and_the_shim_has_begun}" same_output same_status "$stopped" \
+            'prints "= 7"'
+    done
+done
+finish

@@ -1,0 +1,3 @@
+#!/bin/bash
+# Part 2 of test_random.sh, so that the parts run at once.
+NXMEM_TEST_PART=2 exec "$(dirname "$0")/test_random.sh"
