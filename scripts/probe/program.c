@@ -24,6 +24,7 @@
 #define HEAD_BYTES 512      /* more than the kernel reads of a #! line */
 #define INTERPRETERS_MAX 5  /* as the kernel: a script's interpreter may be a script */
 #define SEGMENTS_MAX 256
+#define DYNAMIC_BYTES_MAX (1 << 16)
 
 /* What the kernel would load for a path, and how it got there. */
 struct program {
@@ -117,15 +118,20 @@ static int follow_script(struct program *program) {
 
 /* --- ELF files --- */
 
+/* Reads one segment's header; false behind the last. */
+static bool segment_at(int file, const Elf64_Ehdr *elf, unsigned index, Elf64_Phdr *ret_segment) {
+    if (index >= elf->e_phnum || index >= SEGMENTS_MAX) return false;
+    off_t at = (off_t)(elf->e_phoff + (uint64_t)index * elf->e_phentsize);
+    return pread(file, ret_segment, sizeof *ret_segment, at) == (ssize_t)sizeof *ret_segment;
+}
+
 /* Copies the path of the dynamic loader; false for a file without one. */
 static bool loader_of(const struct program *program, char *ret_loader, size_t capacity) {
     const Elf64_Ehdr *elf = (const void *)program->head;
     int file = open(program->path, O_RDONLY | O_CLOEXEC);
     bool found = false;
-    for (unsigned i = 0; file >= 0 && !found && i < elf->e_phnum && i < SEGMENTS_MAX; i++) {
-        Elf64_Phdr segment;
-        off_t at = (off_t)(elf->e_phoff + (uint64_t)i * elf->e_phentsize);
-        if (pread(file, &segment, sizeof segment, at) != (ssize_t)sizeof segment) break;
+    Elf64_Phdr segment;
+    for (unsigned i = 0; file >= 0 && !found && segment_at(file, elf, i, &segment); i++) {
         if (segment.p_type != PT_INTERP) continue;
         size_t length = segment.p_filesz < capacity - 1 ? segment.p_filesz : capacity - 1;
         ssize_t got = pread(file, ret_loader, length, (off_t)segment.p_offset);
@@ -134,6 +140,29 @@ static bool loader_of(const struct program *program, char *ret_loader, size_t ca
     }
     if (file >= 0) close(file);
     return found;
+}
+
+/* Linkers mark what can be started: every program has a place for the debugger's DT_DEBUG, or says that it is a PIE. */
+static bool is_marked_as_program(int file, const Elf64_Phdr *dynamic) {
+    Elf64_Dyn entry;
+    for (uint64_t at = 0; at + sizeof entry <= dynamic->p_filesz && at < DYNAMIC_BYTES_MAX; at += sizeof entry) {
+        if (pread(file, &entry, sizeof entry, (off_t)(dynamic->p_offset + at)) != (ssize_t)sizeof entry) return true;
+        if (entry.d_tag == DT_DEBUG || (entry.d_tag == DT_FLAGS_1 && (entry.d_un.d_val & DF_1_PIE))) return true;
+        if (entry.d_tag == DT_NULL) return false;
+    }
+    return true; /* unheard of */
+}
+
+/* Of a file without a loader: started all the same, it would crash. */
+static bool is_library(const struct program *program) {
+    const Elf64_Ehdr *elf = (const void *)program->head;
+    int file = elf->e_type == ET_DYN ? open(program->path, O_RDONLY | O_CLOEXEC) : -1;
+    bool library = false;
+    Elf64_Phdr segment;
+    for (unsigned i = 0; file >= 0 && segment_at(file, elf, i, &segment); i++)
+        if (segment.p_type == PT_DYNAMIC) library = !is_marked_as_program(file, &segment);
+    if (file >= 0) close(file);
+    return library;
 }
 
 /* The loader run by hand (ld.so program …) is static itself and honours LD_PRELOAD. */
@@ -162,6 +191,8 @@ static int judge_elf(const struct program *program, bool show) {
     } else if (elf->e_machine != OUR_MACHINE) {
         warn(program, kind = "is a program for another machine");
     } else if (!loader_of(program, loader, sizeof loader) && !is_the_loader(program->path)) {
+        if (is_library(program))
+            return refuse(126, program->path, "is a shared library, not a program (a plugin is named with --plugin)");
         warn(program, kind = "is linked statically");
     } else if (strstr(loader, "ld-musl")) {
         warn(program, kind = "runs on musl, the shim needs glibc");

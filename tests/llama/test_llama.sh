@@ -1,5 +1,5 @@
 #!/bin/bash
-# The prebuilt llama.cpp of CUDA 13 and of CUDA 12 run to their end on the simulated device, their memory takes every road
+# The prebuilt llama.cpp of CUDA 13 and of CUDA 12 and whisper.cpp of CUDA 12 run to their end on the simulated device, their memory takes every road
 # that it takes on a real one, and what they dispose of is given back to the driver. From the top of the tree; BUILD says
 # where it was built.
 set -u
@@ -27,7 +27,7 @@ run() {
     shift
     rm -f "$out/$name.log" "$out/$name.traffic"
     if ! LD_LIBRARY_PATH=$build/sim SIMCUDA_LOG=$out/$name.log timeout 120 \
-        "$node" "$@" "$build/npm" "$out/tiny.gguf" >"$out/$name.out" 2>&1; then
+        "$node" "$@" "$build/npm" "$model" >"$out/$name.out" 2>&1; then
         tail -n 20 "$out/$name.out" | sed 's/^/    /'
         return 1
     fi
@@ -57,17 +57,16 @@ handles_go_after_mapping() {
 # The oracle has nothing to say, whatever the interleaving, and the driver keeps nothing.
 blameless() { # name, seed, script
     LD_LIBRARY_PATH=$build/sim SIMCUDA_SEED=$2 SIMCUDA_LEAKS=1 timeout 120 \
-        "$node" "$3" "$build/npm" "$out/tiny.gguf" >"$out/$1.out" 2>&1 || return 1
+        "$node" "$3" "$build/npm" "$model" >"$out/$1.out" 2>&1 || return 1
     [ "$(grep 'simcuda:' "$out/$1.out")" = "simcuda: no leaks" ] || { grep 'simcuda:' "$out/$1.out" | head -n 10; return 1; }
 }
 
-for version in 13 12; do
-    script=tests/llama/run-llama.mjs
-    [ $version = 12 ] && script=tests/llama/run-llama-12.cjs
-    name=llama_$version
-    proves "${name}_generates_tokens" run $name $script
+for program in llama_13:run-llama.mjs:tiny.gguf llama_12:run-llama-12.cjs:tiny.gguf whisper:run-whisper.cjs:tiny.whisper; do
+    IFS=: read -r name script model <<<"$program"
+    script=tests/llama/$script model=$out/$model
+    proves "${name}_does_its_work" run $name $script
     proves "${name}_takes_weights_kv_cache_and_compute_buffer" at_least $name device 2 3
-    proves "${name}_takes_pinned_buffers" at_least $name pinned 2 2
+    [ $name = whisper ] || proves "${name}_takes_pinned_buffers" at_least $name pinned 2 2
     proves "${name}_reserves_32_gib_for_its_pool" at_least $name reserved 3 $((32 << 30))
     proves "${name}_creates_and_maps_its_pool" at_least $name mapped 2 1
     proves "${name}_disposes_of_everything" nothing_live $name

@@ -30,6 +30,9 @@ proves "a static program runs with a warning" 'exits 5' says_one_line 'says "lin
 gcc -static-pie -o "$work/pie" "$work/five.c" || exit 1
 run "$nxrun" "$work/pie"
 proves "a static position-independent program runs with a warning" 'exits 5' says_one_line 'says "linked statically"'
+gcc -shared -fPIC -o "$work/mine.so" "$work/five.c" || exit 1
+run "$nxrun" "$work/mine.so"
+proves "a shared library is no program" 'exits 126' says_one_line 'says "is a shared library, not a program"' prints_nothing
 loader=$(readelf -l "$work/five" | sed -n 's/.*interpreter: \(.*\)]/\1/p')
 run "$nxrun" "$loader" "$work/five"
 proves "the loader run by hand is no static program" 'exits 5' is_silent

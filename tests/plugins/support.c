@@ -280,6 +280,20 @@ void assert_exports_only(const char *relative, const char *names)
     assert_true(each_last_word("nm -D --defined-only", relative, "", check_export, names) >= 3);
 }
 
+static void check_call(const char *word, const char *names)
+{
+    char padded[256];
+
+    snprintf(padded, sizeof padded, " %.*s ", (int)strcspn(word, "@"), word);
+    if (strstr(names, padded) != NULL)
+        fail_msg("refers to %s", word);
+}
+
+void assert_calls_none_of(const char *relative, const char *names)
+{
+    assert_true(each_last_word("nm -D --undefined-only", relative, "", check_call, names) > 0);
+}
+
 static void check_needed(const char *word, const char *unused)
 {
     (void)unused;

@@ -72,6 +72,8 @@ uint32_t release_now(const NxmemAllocatorVtable *vtable, const NxmemAllocation *
 
 /* Fails when the file defines a dynamic symbol that is not in `names`, a list with a space around each. */
 void assert_exports_only(const char *relative, const char *names);
+/* Fails when the file refers to one of `names`, a list with a space around each. */
+void assert_calls_none_of(const char *relative, const char *names);
 /* Fails when the file needs a library but libc; a sanitizer's runtime is let through. */
 void assert_needs_libc_only(const char *relative);
 

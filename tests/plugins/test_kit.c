@@ -112,12 +112,67 @@ static void the_live_set_finds_every_block_and_never_moves_one(void **state)
     assert_null(nxp_live_find(&live, 2));
 }
 
+static void a_message_ends_at_its_first_nul(void **state)
+{
+    NxmemStatus status = nxp_status(NXMEM_STATUS_BUSY, "seen\0unseen");
+
+    (void)state;
+    assert_int_equal(status.message_len, 4);
+    assert_string_equal((const char *)status.message, "seen");
+    for (size_t i = 4; i < sizeof status.message; i++)
+        assert_int_equal(status.message[i], 0);
+}
+
+static void what_another_side_said_is_quoted_where_it_can_be_read(void **state)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t length;
+        const char *expected;
+    } rows[] = {
+        {"plain", 5, "plain"},
+        {"plain", 2, "pl"},
+        {"caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", 14, "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"},
+        {"", 0, "status 14"},
+        {"caf\xE9", 4, "status 14"},         /* Latin-1 */
+        {"cut \xE2\x82", 6, "status 14"},    /* half a character */
+        {"\xC0\xAF", 2, "status 14"},        /* longer than it need be */
+        {"\xED\xA0\x80", 3, "status 14"},    /* half a surrogate pair */
+        {"\xF4\x90\x80\x80", 4, "status 14"}, /* beyond the last code point */
+        {"a\0b", 3, "status 14"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        NxmemStatus status = {.code = NXMEM_STATUS_BUSY, .message_len = rows[i].length};
+        struct nxp_message message = {.length = 0};
+
+        memcpy(status.message, rows[i].bytes, rows[i].length);
+        nxp_message_add_status(&message, &status);
+        assert_string_equal(message.text, rows[i].expected);
+    }
+}
+
+static void a_message_length_beyond_the_buffer_is_not_trusted(void **state)
+{
+    NxmemStatus status = {.code = NXMEM_STATUS_BUSY, .message_len = UINT32_MAX};
+    struct nxp_message message = {.length = 0};
+
+    (void)state;
+    memset(status.message, 'x', sizeof status.message);
+    nxp_message_add_status(&message, &status);
+    assert_int_equal(message.length, 255);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_message_is_cut_on_a_character_boundary),
         cmocka_unit_test(a_character_cut_by_the_message_builder_leaves_no_half),
         cmocka_unit_test(numbers_are_written_in_full),
+        cmocka_unit_test(a_message_ends_at_its_first_nul),
+        cmocka_unit_test(what_another_side_said_is_quoted_where_it_can_be_read),
+        cmocka_unit_test(a_message_length_beyond_the_buffer_is_not_trusted),
         cmocka_unit_test(a_short_message_leaves_the_rest_of_the_buffer_zero),
         cmocka_unit_test(an_answer_stops_where_the_caller_says),
         cmocka_unit_test(the_live_set_finds_every_block_and_never_moves_one),

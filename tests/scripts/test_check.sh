@@ -16,10 +16,11 @@ good() {
     stand_in "$work/bin/make" 'case "$*" in
 *demo-llama*) echo "no leaks" ;;
 *demo*) echo "LEAK: 2 blocks" ;;
-*test-programs*) ;;
+*coverage*) echo "98% of lines" ;;
+*test-programs* | *fuzz) ;;
 *) echo "3 0 0" >>"$NXMEM_TOTALS" ;;
 esac'
-    for name in check-includes check-exports check-pages; do stand_in scripts/$name 'echo fine'; done
+    for name in check-includes check-exports check-coverage check-pages check-test-map evidence-page fetch-older-cuda; do stand_in scripts/$name 'echo fine'; done
     stand_in scripts/run-tests 'echo "2 0 1" >>"$NXMEM_TOTALS"'
     stand_in scripts/mutate 'echo "5 0 0" >>"$NXMEM_TOTALS"'
     stand_in build/tests/unit/test_one true
@@ -29,35 +30,40 @@ last_line() { [ "$(tail -n 1 "$work/out")" = "$1" ]; }
 
 good
 check
-proves "all good: every step and test is counted" 'exits 0' 'last_line "29 passed, 0 failed, 1 skipped"'
-for name in check-includes check-exports check-pages; do
+proves "all good: every step and test is counted" 'exits 0' 'last_line "35 passed, 0 failed, 1 skipped"' '! prints "what failed"'
+for script in check-includes check-exports check-coverage check-pages check-test-map evidence-page fetch-older-cuda; do
     good
-    stand_in scripts/$name 'echo trouble; exit 1'
+    stand_in scripts/$script 'echo trouble; exit 1'
     check
-    proves "a failing $name is red, with its output" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"' 'prints trouble'
+    proves "a failing $script is red, with its output" 'exits 1' 'last_line "34 passed, 1 failed, 1 skipped"' 'prints trouble' \
+        'prints "what failed"'
 done
 good
 rm scripts/check-exports
 check
-proves "a check that is not there is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
+proves "a check that is not there is red" 'exits 1' 'last_line "34 passed, 1 failed, 1 skipped"'
 good
 stand_in "$work/bin/make" 'exit 2'
 check
-proves "builds that fail are red, also before any test ran" 'exits 1' 'last_line "10 passed, 9 failed, 1 skipped"'
+proves "builds that fail are red, also before any test ran" 'exits 1' 'last_line "14 passed, 11 failed, 1 skipped"'
+good
+sed -i 's/ | \*fuzz) ;;/) ;; *fuzz) exit 1 ;;/' "$work/bin/make"
+check
+proves "a fuzz target that finds something is red" 'exits 1' 'last_line "34 passed, 1 failed, 1 skipped"'
 good
 sed -i 's/LEAK:/leak/' "$work/bin/make"
 check
-proves "a demo without its report is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
+proves "a demo without its report is red" 'exits 1' 'last_line "34 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate 'echo "4 1 0" >>"$NXMEM_TOTALS"; exit 1'
 check
-proves "a surviving mutant is red" 'exits 1' 'last_line "28 passed, 1 failed, 1 skipped"'
+proves "a surviving mutant is red" 'exits 1' 'last_line "34 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate 'echo "5 0 0" >>"$NXMEM_TOTALS"; exit 1'
 check
-proves "a step that fails after good counts is red" 'exits 1' 'last_line "29 passed, 1 failed, 1 skipped"'
+proves "a step that fails after good counts is red" 'exits 1' 'last_line "35 passed, 1 failed, 1 skipped"'
 good
 stand_in scripts/mutate true
 check
-proves "a step that counts nothing is red" 'exits 1' 'last_line "24 passed, 1 failed, 1 skipped"'
+proves "a step that counts nothing is red" 'exits 1' 'last_line "30 passed, 1 failed, 1 skipped"'
 finish

@@ -6,7 +6,7 @@ check=$PWD/scripts/check-includes
 
 tree() { # a tree in which all is well
     rm -rf "$work/tree"
-    mkdir -p "$work/tree"/{include,core,interpose,plugins/common,scripts}
+    mkdir -p "$work/tree"/{include,core,interpose,plugins/common,scripts/nxmem-check}
     cd "$work/tree" || exit 1
     echo '#include <stdint.h>' >include/abi.h
     printf '#include <stdbool.h>\n#include "abi.h"\n' >core/block.h
@@ -35,6 +35,7 @@ refused "CUDA's headers have one door into interpose" interpose/hook.c '#include
 refused "plugins must not know core" plugins/direct.c '#include "core/block.h"'
 refused "plugins must not know interpose" plugins/direct.c '  #  include "interpose/cuda_types.h"'
 refused "the tools must not know interpose" scripts/tool.c '#include "interpose/cuda_types.h"'
+refused "the judge of plugins takes nothing of core" scripts/nxmem-check/rule.c '#include "core/block.h"'
 refused "an include that is nowhere is named" core/block.c '#include "nowhere.h"'
 tree
 printf '#include <unistd.h>\n#include "block.h"\n' >core/block.c

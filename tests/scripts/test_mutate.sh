@@ -71,6 +71,27 @@ proves "patches may be named" 'exits 0' 'last_line "1 passed, 0 failed"'
 printf '#include <unistd.h>\n#include "value.h"\nint main(void) { sleep(2); return VALUE != 1; }\n' >tests/unit/test_value.c
 run scripts/mutate --seconds 1
 proves "the time box ends the run and says how many were left" 'exits 0' 'prints "4 of 4 mutants not tried"' 'last_line "0 passed, 0 failed"'
+printf '#include "value.h"\nint main(void) { return VALUE != 1; }\n' >tests/unit/test_value.c
+run scripts/mutate --record "$work/record" tests/mutants/first.patch
+proves "what killed a mutant can be kept" 'exits 0' '[ "$(cat "$work/record")" = "first	unit/test_value: status 1" ]'
+
+# Patches of one file each, which were committed in this order; git knows the dates that it is given.
+mkdir -p old new
+for file in old/a new/b; do
+    printf 'one\n' >$file.h
+    printf '# expect: unit/test_value\n# why: order\n--- a/%s\n+++ b/%s\n@@ -1 +1 @@\n-one\n+two\n' $file.h $file.h >tests/mutants/of-${file%/*}.patch
+done
+rm tests/mutants/{first,second,third,fourth}.patch
+first_tried() { sed -n 's/^survived \([a-z-]*\).*/\1/p' "$work/out" | head -n 1; }
+commit() { GIT_AUTHOR_DATE="@$1 +0000" GIT_COMMITTER_DATE="@$1 +0000" git -c user.name=t -c user.email=t@t commit -qm "$1"; }
+run scripts/mutate --jobs 1
+proves "without a history patches go by their names" '[ "$(first_tried)" = of-new ]'
+git init -q . && git add tests scripts Makefile value.h new && commit 1000 && git add old && commit 2000
+run scripts/mutate --jobs 1
+proves "patches of the file that was changed last go first" '[ "$(first_tried)" = of-old ]'
+echo >>new/b.h
+run scripts/mutate --jobs 1
+proves "and before it those of a file that is not committed" '[ "$(first_tried)" = of-new ]'
 run scripts/mutate tests/mutants/none.patch
 proves "a named patch that is not there is an error" 'exits 2'
 rm tests/mutants/*

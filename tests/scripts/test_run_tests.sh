@@ -68,4 +68,5 @@ run env SAN=asan BUILD=elsewhere "$run_tests" tests/unit/seen
 proves "programs learn the build and the sanitizer" 'exits 0' 'grep -qx asan/elsewhere elsewhere/logs/tests/unit.seen.log'
 NXMEM_TOTALS=$work/totals "$run_tests" tests/unit/bad tests/gpu/skip >/dev/null 2>&1
 proves "the totals are left for who adds them up" '[ "$(cat totals)" = "1 1 1" ]'
+proves "what_failed_is_left_by_name" '[ "$(grep -c "^FAIL  tests: " totals.failed)" = 1 ]' 'grep -q "unit.bad" totals.failed'
 finish
