@@ -1,7 +1,8 @@
 /* The most bytes there were at once, of each class of a block table, without a word that all threads write.
  *
  * What a thread gives back it keeps as a credit, and takes from there next time; only what is beyond its credit is added to
- * the sum that all share, and the peak is the most that this sum was. So the peak is exact as long as one thread allocates and frees.
+ * the sum that all share, and the peak is the most that this sum was. So the peak is exact as long as one thread allocates and frees,
+ * and what lives of a class is less than 2^64 bytes.
  * With several it is never too low, and too high by at most what each other one had given back last and kept: no more than 1 MiB
  * or, if that is more, 1/64 of the peak. Any thread, no locks. Owns nothing; all zero needs no initialisation.
  */

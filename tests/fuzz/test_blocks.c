@@ -87,6 +87,12 @@ static uint64_t any_address(struct fuzz_input *input)
     return bases[kind % 6] + fuzz_number(input, 0x10000) % (UINT64_C(1) << (kind / 6 % 34));
 }
 
+/* More than there are addresses: what the peak of that is, nobody says (core/peak.h). */
+static bool too_much(const struct nxm_block *block)
+{
+    return block->class_ < NXM_CLASS_COUNT && block->bytes > UINT64_MAX - model.totals[block->class_].live_bytes;
+}
+
 static void insert(struct fuzz_input *input, struct nxm_blocks *table)
 {
     struct nxm_block block;
@@ -102,7 +108,7 @@ static void insert(struct fuzz_input *input, struct nxm_blocks *table)
     block.state = (uint8_t[]){ 1, 1, 1, 2, 4, 0, 3, 1 }[fuzz_u8(input) % 8];
     block.id = fuzz_one_in(input, 16) ? 0 : nxm_block_next_id();
     there = exact(block.address);
-    if (there == NULL && model.count == MOST)
+    if ((there == NULL && model.count == MOST) || too_much(&block))
         return;
     if (fuzz_one_in(input, 4))
         nxm_mem_fail_at(1 + fuzz_u8(input) % 2);
