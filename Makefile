@@ -727,8 +727,8 @@ mutants: ## break the code in every way that tests/mutants/ knows; a test must n
 	scripts/mutate --jobs $(JOBS)
 evidence: coverage ## write docs/evidence.md anew, after trying the mutants of core that it does not know yet
 	scripts/evidence-page
-fuzz: $(FUZZ_PROGRAMS) ## fuzz each target of tests/fuzz/ for FUZZ_SECONDS (5); FUZZ=prefix for one of them
-	BUILD=$(BUILD) scripts/fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ),$(FUZZ:%=$(BUILD)/fuzz/%),$(FUZZ_PROGRAMS))
+fuzz: $(FUZZ_PROGRAMS) ## fuzz each target of tests/fuzz/ for FUZZ_SECONDS (5); FUZZ=prefix for one of them, FUZZ_SEED=1 the same again
+	BUILD=$(BUILD) scripts/fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %) $(if $(FUZZ),$(FUZZ:%=$(BUILD)/fuzz/%),$(FUZZ_PROGRAMS))
 docs: $(BUILD)/bin/nxmem-probe ## regenerate the generated parts of README.md and docs/
 	scripts/options-page $(BUILD)/bin/nxmem-probe
 	scripts/coverage-page
