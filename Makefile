@@ -686,7 +686,7 @@ AREAS := $(filter-out llama,$(sort $(foreach t,$(wildcard tests/*/test_*.c tests
 SAN_AREAS := $(filter unit fuzz host plugins sim interpose routing integration,$(AREAS))
 PLAIN_ONLY = $(if $(SAN),$(filter-out $(ROUTING_TESTS),$(call tests_of,routing)) $(wildcard tests/unit/test_*.sh))
 TESTS = $(filter-out $(PLAIN_ONLY),$(foreach a,$(or $(AREA),$(if $(SAN),$(SAN_AREAS),$(AREAS))),$(call tests_of,$(a))))
-RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests --timeout $(if $(SAN),300,120)
+RUN_TESTS = BUILD=$(BUILD) SAN=$(SAN) scripts/run-tests --timeout $(if $(SAN),900,600)
 
 # What a newcomer types first installs what is missing before anything else is looked at.
 ifneq ($(filter demo demo-llama check nightly,$(MAKECMDGOALS)),)

@@ -69,10 +69,10 @@ proves "a_report_that_cannot_be_written_goes_to_standard_error" 'exits 0' 'says 
 sh -c 'echo before >&2; exec env NXMEM_REPORT=/dev/stderr LD_PRELOAD="$1" "$2"' sh "$preload" "$program" >"$work/out" 2>"$work/err"
 proves "what_the_program_wrote_stays" 'says before' 'says LEAK'
 mkfifo "$work/pipe"
-run timeout 20 env NXMEM_REPORT="$work/pipe" LD_PRELOAD="$preload" "$program"
+run timeout 60 env NXMEM_REPORT="$work/pipe" LD_PRELOAD="$preload" "$program"
 proves "a_pipe_that_nobody_reads_is_passed_by" 'exits 0' 'says LEAK'
 echo "an older and longer report than the one to come, which is emptied first" >"$work/report"
 head -c 100000 /dev/zero >>"$work/report"
-run timeout 20 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$program"
+run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$program"
 proves "an_older_report_is_replaced" 'exits 0' is_silent 'reports LEAK' '[ "$(wc -c <"$work/report")" -lt 100000 ]'
 finish

@@ -529,7 +529,7 @@ static int begin(void **state)
 static int reset(void **state)
 {
     (void)state;
-    alarm(10); /* what would hang ends */
+    alarm(60); /* what would hang ends */
     fake_driver_reset();
     return 0;
 }

@@ -38,7 +38,7 @@ static void child(void)
     CUcontext again;
     CUgraph graph;
 
-    alarm(2);
+    alarm(20);
     cuDevicePrimaryCtxReset(0);
     cuDevicePrimaryCtxRetain(&again, 0);
     cuStreamEndCapture(NULL, &graph);

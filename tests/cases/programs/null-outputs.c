@@ -23,7 +23,7 @@ int main(void)
     CUmemoryPool pool;
     void *q = NULL;
 
-    alarm(8);
+    alarm(40);
     totals();
     SHOW(cuInit(0));
     totals();
