@@ -3,19 +3,79 @@
 #include "hook.h"
 #include "lane.h"
 #include "order.h"
+#include "owes.h"
 #include "scope.h"
 #include "thread.h"
 
-/* --- waits ------------------------------------------------------------------------------------------------------ */
+/* --- waits ------------------------------------------------------------------------------------------------------
+ *
+ * With nothing owed each is the driver's function, called in its place: no frame, no count. Otherwise the work that has passed may
+ * be what something waits for.
+ */
+#define OR_THE_DRIVER(symbol, ...) \
+    do { \
+        if (__builtin_expect(nxm_owes_nothing(), 1)) \
+            return nxm_real.symbol(__VA_ARGS__); \
+    } while (0)
 
-static CUresult waited(enum nxm_mode mode, CUresult result)
+typedef CUresult stream_call(CUstream stream);
+
+static CUresult left(enum nxm_mode mode, CUresult result)
 {
+    nxm_lane_look_round();
+    nxm_leave(mode);
+    return result;
+}
+
+static __attribute__((noinline)) CUresult wait_for(const void *caller, CUstream stream, stream_call *real)
+{
+    enum nxm_mode mode = nxm_enter(caller, false);
+    CUresult result = real(stream);
+
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS) {
         nxm_lane_poll(NXM_MOMENT_WAIT);
         nxm_lane_keep_limit();
     }
-    nxm_leave(mode);
-    return result;
+    return left(mode, result);
+}
+
+CUresult hook_cuStreamSynchronize(CUstream stream)
+{
+    OR_THE_DRIVER(cuStreamSynchronize, stream);
+    NXM_NEEDS(cuStreamSynchronize);
+    return wait_for(NXM_CALLER, stream, nxm_real.cuStreamSynchronize);
+}
+
+CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
+{
+    OR_THE_DRIVER(cuStreamSynchronize_ptsz, stream);
+    NXM_NEEDS(cuStreamSynchronize_ptsz);
+    return wait_for(NXM_CALLER, stream, nxm_real.cuStreamSynchronize_ptsz);
+}
+
+/* The work has passed, but the program did not wait: only releases that cannot wait either. */
+static __attribute__((noinline)) CUresult query(const void *caller, CUstream stream, stream_call *real)
+{
+    enum nxm_mode mode = nxm_enter(caller, false);
+    CUresult result = real(stream);
+
+    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
+        nxm_lane_poll(NXM_MOMENT_ANY);
+    return left(mode, result);
+}
+
+CUresult hook_cuStreamQuery(CUstream stream)
+{
+    OR_THE_DRIVER(cuStreamQuery, stream);
+    NXM_NEEDS(cuStreamQuery);
+    return query(NXM_CALLER, stream, nxm_real.cuStreamQuery);
+}
+
+CUresult hook_cuStreamQuery_ptsz(CUstream stream)
+{
+    OR_THE_DRIVER(cuStreamQuery_ptsz, stream);
+    NXM_NEEDS(cuStreamQuery_ptsz);
+    return query(NXM_CALLER, stream, nxm_real.cuStreamQuery_ptsz);
 }
 
 static CUresult waited_for_context(enum nxm_mode mode, CUcontext context, CUresult result)
@@ -24,53 +84,12 @@ static CUresult waited_for_context(enum nxm_mode mode, CUcontext context, CUresu
         nxm_lane_poll_context(context);
         nxm_lane_keep_limit(); /* of what waits in other contexts */
     }
-    nxm_leave(mode);
-    return result;
-}
-
-CUresult hook_cuStreamSynchronize(CUstream stream)
-{
-    NXM_NEEDS(cuStreamSynchronize);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    return waited(mode, nxm_real.cuStreamSynchronize(stream));
-}
-
-CUresult hook_cuStreamSynchronize_ptsz(CUstream stream)
-{
-    NXM_NEEDS(cuStreamSynchronize_ptsz);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    return waited(mode, nxm_real.cuStreamSynchronize_ptsz(stream));
-}
-
-/* The work has passed, but the program did not wait: only releases that cannot wait either. */
-static CUresult queried(enum nxm_mode mode, CUresult result)
-{
-    if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_lane_poll(NXM_MOMENT_ANY);
-    nxm_leave(mode);
-    return result;
-}
-
-CUresult hook_cuStreamQuery(CUstream stream)
-{
-    NXM_NEEDS(cuStreamQuery);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    return queried(mode, nxm_real.cuStreamQuery(stream));
-}
-
-CUresult hook_cuStreamQuery_ptsz(CUstream stream)
-{
-    NXM_NEEDS(cuStreamQuery_ptsz);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-
-    return queried(mode, nxm_real.cuStreamQuery_ptsz(stream));
+    return left(mode, result);
 }
 
 CUresult hook_cuCtxSynchronize(void)
 {
+    OR_THE_DRIVER(cuCtxSynchronize);
     NXM_NEEDS(cuCtxSynchronize);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
 

@@ -10,6 +10,7 @@
 #include "core/nap.h"
 #include "giveback.h"
 #include "mark.h"
+#include "owes.h"
 #include "process.h"
 #include "real.h"
 
@@ -31,6 +32,7 @@ static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_LANE);
 static struct lane *lanes; /* kept when empty, used again for another key */
 static struct lane *next_polled;
 _Atomic uint64_t nxm_lane_blocks;
+_Atomic bool nxm_owes_something = true;
 static _Atomic uint64_t waiting_bytes, peak_bytes;
 static _Atomic bool record_owed; /* a parked block's event could not be recorded, though no capture was open */
 
@@ -95,6 +97,7 @@ void nxm_lane_append(uint64_t key, struct nxm_waiting *entry)
     lane->tail = entry;
     count_in(entry->bytes);
     nxm_lock_release(&lock);
+    nxm_owes_say();
 }
 
 static void pop(struct lane *lane, struct nxm_waiting *entry)
@@ -250,6 +253,21 @@ void nxm_lane_poll_all(enum nxm_moment moment)
     nxm_mark_poll(POLLED_LANES, NULL);
     if (atomic_load_explicit(&nxm_lane_blocks, memory_order_relaxed) != 0)
         poll_lanes(POLLED_LANES, &poll);
+}
+
+/* Where one is missing its hook must be asked, which says so. */
+static bool driver_has_them(void)
+{
+    return nxm_real.cuStreamQuery && nxm_real.cuStreamQuery_ptsz && nxm_real.cuStreamSynchronize &&
+           nxm_real.cuStreamSynchronize_ptsz && nxm_real.cuCtxSynchronize;
+}
+
+void nxm_lane_look_round(void)
+{
+    atomic_store(&nxm_owes_something, false);
+    /* A block leaves its lane after its drain is owed. */
+    if (atomic_load(&nxm_lane_blocks) != 0 || nxm_mark_any() || nxm_giveback_owed() || !driver_has_them())
+        nxm_owes_say();
 }
 
 static CUcontext or_current(CUcontext context)

@@ -35,6 +35,9 @@ static inline void nxm_lane_poll(enum nxm_moment moment)
 /* The same where the program has waited for all of this context (NULL: the current one): whatever waits behind its work. */
 void nxm_lane_poll_context(CUcontext context);
 
+/* Looks whether anything is left (owes.h), for a call that has asked or waited. */
+void nxm_lane_look_round(void);
+
 /* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". Where this context (NULL:
  * the current one) has nothing in flight, or within so many milliseconds has not, releases that wait for all of it are
  * entered too. */

@@ -7,6 +7,7 @@
 #include "core/lock.h"
 #include "core/mem.h"
 #include "event.h"
+#include "owes.h"
 #include "thread.h"
 
 #define KEPT 2 /* the oldest, so that something passes while releases go on, and the latest */
@@ -72,6 +73,7 @@ static struct mark *add(struct marked *stream, struct mark *mark)
         *(*link ? &(*link)->next : link) = mark;
         stream->count++;
         atomic_fetch_add(&nxm_marks, 1);
+        nxm_owes_say();
     }
     return superfluous;
 }

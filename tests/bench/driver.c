@@ -149,6 +149,19 @@ EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
     return CUDA_SUCCESS;
 }
 
+/* Every driver has these beside the two above; programs built with per-thread default streams call them. */
+EXPORT CUresult CUDAAPI cuStreamQuery_ptsz(CUstream stream);
+EXPORT CUresult CUDAAPI cuStreamQuery_ptsz(CUstream stream)
+{
+    return cuStreamQuery(stream);
+}
+
+EXPORT CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream stream);
+EXPORT CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream stream)
+{
+    return cuStreamSynchronize(stream);
+}
+
 EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     *free_bytes = *total_bytes = (size_t)80 << 30;
