@@ -3,14 +3,6 @@
 #include <string.h>
 
 #include "mem.h"
-#include "output.h"
-#include "result.h"
-
-static void write_out(struct nxm_page *page, size_t count)
-{
-    if (count > 0 && page->result == NXM_OK)
-        page->result = nxm_output_write(page->fd, page->text.buffer, count);
-}
 
 /* Whole lines go, the one that is being made stays, unless it alone fills the page. */
 static void make_room(struct nxm_text *text)
@@ -19,15 +11,14 @@ static void make_room(struct nxm_text *text)
     const char *last = memrchr(text->buffer, '\n', text->length);
     size_t count = last == NULL ? text->length : (size_t)(last + 1 - text->buffer);
 
-    write_out(page, count);
+    nxm_output_put(&page->output, text->buffer, count);
     text->length -= count;
     memmove(text->buffer, text->buffer + count, text->length + 1);
 }
 
 void nxm_page_init(struct nxm_page *page, int fd)
 {
-    page->fd = fd;
-    page->result = NXM_OK;
+    nxm_output_init(&page->output, fd);
     page->mapped = nxm_mem_map(NXM_PAGE_BYTES);
     if (page->mapped != NULL)
         nxm_text_init(&page->text, page->mapped, NXM_PAGE_BYTES);
@@ -63,7 +54,7 @@ void nxm_page_json(struct nxm_page *page, const char *s)
 
 int nxm_page_clear(struct nxm_page *page)
 {
-    write_out(page, page->text.length);
+    nxm_output_put(&page->output, page->text.buffer, page->text.length);
     nxm_mem_unmap(page->mapped, NXM_PAGE_BYTES);
-    return page->result;
+    return nxm_output_clear(&page->output);
 }
