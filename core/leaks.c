@@ -9,8 +9,11 @@
 struct walk {
     struct nxm_leaks *leaks;
     const struct nxm_suppressions *suppressions;
+    uint32_t leak_classes; /* a bit for each */
     bool out_of_memory;
 };
+
+_Static_assert(NXM_CLASS_COUNT <= 32, "a bit for each class");
 
 static void add(struct nxm_amount *amount, uint64_t blocks, uint64_t bytes)
 {
@@ -28,42 +31,51 @@ static bool stack_is_suppressed(const struct nxm_suppressions *suppressions, uin
 
 /* --- groups: open addressing by key while the walk runs, then packed and sorted ---------------------------- */
 
-static bool same_place(const struct nxm_leak_group *a, const struct nxm_leak_group *b)
+struct key {
+    uint64_t where; /* stack and device */
+    uint64_t what;  /* API and class */
+};
+
+static inline struct key key_of(uint32_t stack, int32_t device, uint16_t api, uint8_t class_)
 {
-    return a->stack == b->stack && a->class_ == b->class_ && a->api == b->api && a->device == b->device;
+    return (struct key){ .where = (uint64_t)(uint32_t)device << 32 | stack, .what = (uint64_t)class_ << 16 | api };
 }
 
-static size_t hash(const struct nxm_leak_group *key)
+static inline bool has_key(const struct nxm_leak_group *group, struct key key)
 {
-    uint64_t h = ((uint64_t)key->stack << 32 | (uint32_t)key->device) ^ ((uint64_t)key->api << 8 | key->class_) << 20;
+    struct key its = key_of(group->stack, group->device, group->api, group->class_);
 
-    h = (h ^ h >> 32) * UINT64_C(0x9E3779B97F4A7C15); /* the stack's number sits in the upper half */
-    return (size_t)(h >> 32);
+    return ((its.where ^ key.where) | (its.what ^ key.what)) == 0; /* in one: it is asked once a block and true nearly always */
+}
+
+/* Stacks are numbered one by one: the upper bits of such products lie far apart, so that groups seldom meet. */
+static inline size_t hash(struct key key, size_t capacity)
+{
+    return (size_t)((key.where ^ key.what << 40) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - __builtin_ctzll(capacity)));
 }
 
 /* The key's group, or the empty place where it belongs. */
-static struct nxm_leak_group *place_of(struct nxm_leak_group *groups, size_t capacity, const struct nxm_leak_group *key)
+static inline struct nxm_leak_group *place_of(struct nxm_leak_group *groups, size_t capacity, struct key key)
 {
-    size_t at = hash(key) & (capacity - 1);
+    size_t at = hash(key, capacity);
 
-    while (groups[at].amount.blocks != 0 && !same_place(&groups[at], key))
+    while (groups[at].amount.blocks != 0 && !has_key(&groups[at], key))
         at = (at + 1) & (capacity - 1);
     return &groups[at];
 }
 
-static bool reserve(struct nxm_leaks *leaks)
+static bool grow(struct nxm_leaks *leaks)
 {
     size_t capacity = leaks->capacity == 0 ? FIRST_CAPACITY : leaks->capacity * 2;
-    struct nxm_leak_group *groups;
+    struct nxm_leak_group *groups = nxm_mem_map(capacity * sizeof *groups);
 
-    if (leaks->group_count < leaks->capacity / 4 * 3)
-        return true;
-    groups = nxm_mem_map(capacity * sizeof *groups);
     if (groups == NULL)
         return false;
     for (size_t i = 0; i < leaks->capacity; i++) {
-        if (leaks->groups[i].amount.blocks != 0)
-            *place_of(groups, capacity, &leaks->groups[i]) = leaks->groups[i];
+        const struct nxm_leak_group *group = &leaks->groups[i];
+
+        if (group->amount.blocks != 0)
+            *place_of(groups, capacity, key_of(group->stack, group->device, group->api, group->class_)) = *group;
     }
     nxm_mem_unmap(leaks->groups, leaks->capacity * sizeof *groups);
     leaks->groups = groups;
@@ -71,21 +83,27 @@ static bool reserve(struct nxm_leaks *leaks)
     return true;
 }
 
-static bool group_block(struct nxm_leaks *leaks, const struct nxm_block *block)
+/* A group for its first block. A quarter of the places stays empty. */
+static __attribute__((noinline)) bool add_group(struct nxm_leaks *leaks, const struct nxm_block *block)
 {
-    struct nxm_leak_group key = { .stack = block->stack, .device = block->device, .api = block->api,
-                                  .class_ = block->class_, .first_id = block->id };
-    struct nxm_leak_group *group;
-
-    if (!reserve(leaks))
+    if (leaks->group_count >= leaks->capacity / 4 * 3 && !grow(leaks))
         return false;
-    group = place_of(leaks->groups, leaks->capacity, &key);
-    if (group->amount.blocks == 0) {
-        *group = key;
-        leaks->group_count++;
-    } else if (block->id < group->first_id) {
+    *place_of(leaks->groups, leaks->capacity, key_of(block->stack, block->device, block->api, block->class_)) =
+        (struct nxm_leak_group){ .stack = block->stack, .device = block->device, .api = block->api, .class_ = block->class_,
+                                 .first_id = block->id, .amount = { 1, block->bytes } };
+    leaks->group_count++;
+    return true;
+}
+
+static inline bool group_block(struct nxm_leaks *leaks, const struct nxm_block *block)
+{
+    struct key key = key_of(block->stack, block->device, block->api, block->class_);
+    struct nxm_leak_group *group = leaks->capacity == 0 ? NULL : place_of(leaks->groups, leaks->capacity, key);
+
+    if (group == NULL || group->amount.blocks == 0)
+        return add_group(leaks, block);
+    if (block->id < group->first_id)
         group->first_id = block->id;
-    }
     add(&group->amount, 1, block->bytes);
     return true;
 }
@@ -157,6 +175,13 @@ static void sum_groups(struct walk *walk)
 
 /* --- the walk ------------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline)) void add_ungrouped(struct walk *walk, const struct nxm_block *block)
+{
+    struct nxm_leaks *leaks = walk->leaks;
+
+    add(stack_is_suppressed(walk->suppressions, block->stack) ? &leaks->suppressed : &leaks->leaked, 1, block->bytes);
+}
+
 static bool visit(void *argument, const struct nxm_block *block)
 {
     struct walk *walk = argument;
@@ -164,14 +189,14 @@ static bool visit(void *argument, const struct nxm_block *block)
 
     leaks->classes[block->class_].live_blocks++;
     leaks->classes[block->class_].live_bytes += block->bytes;
-    if (block->state != NXM_BLOCK_LIVE) {
+    if (block->state != NXM_BLOCK_LIVE)
         add(&leaks->waiting, 1, block->bytes);
-    } else if (nxm_class_is_leak((enum nxm_class)block->class_)) {
-        if (!leaks->grouped)
-            add(stack_is_suppressed(walk->suppressions, block->stack) ? &leaks->suppressed : &leaks->leaked, 1, block->bytes);
-        else
-            walk->out_of_memory = !group_block(leaks, block);
-    }
+    else if ((walk->leak_classes >> block->class_ & 1) == 0)
+        return true;
+    else if (!leaks->grouped)
+        add_ungrouped(walk, block);
+    else
+        walk->out_of_memory = !group_block(leaks, block);
     return !walk->out_of_memory;
 }
 
@@ -200,6 +225,8 @@ void nxm_leaks_init(struct nxm_leaks *leaks, struct nxm_blocks *const *tables, s
 {
     struct walk walk = { .leaks = leaks, .suppressions = suppressions };
 
+    for (int i = 0; i < NXM_CLASS_COUNT; i++)
+        walk.leak_classes |= (uint32_t)nxm_class_is_leak((enum nxm_class)i) << i;
     memset(leaks, 0, sizeof *leaks);
     leaks->grouped = true;
     if (walk_tables(&walk, tables, table_count)) {

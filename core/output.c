@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,34 +15,29 @@ static const int write_signals[] = { SIGPIPE, SIGXFSZ };
 #define WRITE_SIGNALS (sizeof write_signals / sizeof *write_signals)
 
 /* Those signals held back around our writes. One that was pending before is the program's own and stays. */
-struct signal_guard {
-    sigset_t before, ours;
-    bool blocked; /* `ours` are, by us */
-};
-
-static void guard_enter(struct signal_guard *guard)
+static void guard_enter(struct nxm_output *output)
 {
     sigset_t pending;
 
-    sigemptyset(&guard->ours);
+    sigemptyset(&output->ours);
     sigemptyset(&pending);
     sigpending(&pending);
     for (size_t i = 0; i < WRITE_SIGNALS; i++) {
         if (sigismember(&pending, write_signals[i]) == 0)
-            sigaddset(&guard->ours, write_signals[i]);
+            sigaddset(&output->ours, write_signals[i]);
     }
-    guard->blocked = pthread_sigmask(SIG_BLOCK, &guard->ours, &guard->before) == 0;
+    output->blocked = pthread_sigmask(SIG_BLOCK, &output->ours, &output->before) == 0;
 }
 
-static void guard_leave(const struct signal_guard *guard, bool raised)
+static void guard_leave(const struct nxm_output *output, bool raised)
 {
     static const struct timespec now;
 
-    if (!guard->blocked)
+    if (!output->blocked)
         return;
-    while (raised && sigtimedwait(&guard->ours, NULL, &now) < 0 && errno == EINTR) {
+    while (raised && sigtimedwait(&output->ours, NULL, &now) < 0 && errno == EINTR) {
     }
-    pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
+    pthread_sigmask(SIG_SETMASK, &output->before, NULL);
 }
 
 /* A descriptor that the program made non-blocking: wait for room, but not for ever. */
@@ -75,14 +68,32 @@ static int write_all(int fd, const char *bytes, size_t count)
     return 0;
 }
 
+void nxm_output_init(struct nxm_output *output, int fd)
+{
+    output->fd = fd;
+    output->error = 0;
+    output->saved = errno;
+    guard_enter(output);
+}
+
+void nxm_output_put(struct nxm_output *output, const char *bytes, size_t count)
+{
+    if (output->error == 0)
+        output->error = write_all(output->fd, bytes, count);
+}
+
+int nxm_output_clear(struct nxm_output *output)
+{
+    guard_leave(output, output->error == EPIPE || output->error == EFBIG);
+    errno = output->saved;
+    return output->error == 0 ? NXM_OK : NXM_EINVAL;
+}
+
 int nxm_output_write(int fd, const char *bytes, size_t count)
 {
-    int saved = errno, error;
-    struct signal_guard guard;
+    struct nxm_output output;
 
-    guard_enter(&guard);
-    error = write_all(fd, bytes, count);
-    guard_leave(&guard, error == EPIPE || error == EFBIG);
-    errno = saved;
-    return error == 0 ? NXM_OK : NXM_EINVAL;
+    nxm_output_init(&output, fd);
+    nxm_output_put(&output, bytes, count);
+    return nxm_output_clear(&output);
 }

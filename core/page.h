@@ -1,5 +1,6 @@
-/* Text that grows and goes to a descriptor in one write, or in few when memory is short. Owns its buffer; for
- * one thread; no locks.
+/* Text of any length on its way to a descriptor: in one write when it is short, else in pieces that end with a line, so that what
+ * others write to the same place does not come between. Owns its buffer, which does not grow: memory that nobody touched before
+ * takes longer to come than a line to be made, and at exit there may be none left. For one thread; no locks.
  */
 #ifndef NXM_PAGE_H
 #define NXM_PAGE_H
@@ -7,16 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output.h"
 #include "text.h"
 
-#define NXM_PAGE_SMALL 1024 /* used where nothing can be mapped; a longer single piece is then cut */
+#define NXM_PAGE_BYTES ((size_t)16 << 10) /* more cost more to touch, fewer more to write out */
+#define NXM_PAGE_SMALL 1024              /* used where nothing can be mapped */
 
 struct nxm_page {
-    int fd;
-    int result; /* of the writes so far */
-    struct nxm_text text;
-    char *mapped; /* NULL: the small buffer serves */
-    size_t mapped_bytes;
+    struct nxm_text text; /* first; it makes room by itself */
+    struct nxm_output output;
+    char *mapped;         /* NULL: the small buffer serves */
     char small[NXM_PAGE_SMALL];
 };
 

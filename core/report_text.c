@@ -4,36 +4,81 @@
 
 #define LABEL "%-20s"
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
+/* The list of places is as long as a program has places, so its lines are put together piece by piece; everything else is told
+ * once, and has formats. */
 
-    return slash == NULL ? path : slash + 1;
+static bool is_control(char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/* Is one of eight bytes such a character? One in the upper half is none. */
+static bool any_control(const char *s)
+{
+    const uint64_t ones = UINT64_MAX / 0xff, tops = ones << 7;
+    uint64_t word, deleted;
+
+    memcpy(&word, s, sizeof word);
+    deleted = word ^ ones * 0x7f;
+    return (((word - ones * 0x20) & ~word) | ((deleted - ones) & ~deleted)) & tops;
+}
+
+/* By words while they lie inside; the last one may overlap the one before. */
+static size_t plain_length(const char *s, size_t length)
+{
+    size_t at = 0, last = length - sizeof(uint64_t);
+
+    if (length >= sizeof(uint64_t)) {
+        while (at < last && !any_control(s + at))
+            at += sizeof(uint64_t);
+        if (at >= last && !any_control(s + last))
+            return length;
+    }
+    while (at < length && !is_control(s[at]))
+        at++;
+    return at;
 }
 
 /* A name that is not ours: what would end the line or move the cursor becomes a question mark. */
+static void name_of_length(struct nxm_page *page, const char *s, size_t left)
+{
+    size_t plain;
+
+    while ((plain = plain_length(s, left)) < left) {
+        nxm_text_append(&page->text, s, plain);
+        nxm_text_string(&page->text, "?");
+        s += plain + 1;
+        left -= plain + 1;
+    }
+    nxm_text_append(&page->text, s, left);
+}
+
 static void name(struct nxm_page *page, const char *s)
 {
-    while (*s != '\0') {
-        int plain = 0;
+    name_of_length(page, s, strlen(s));
+}
 
-        while ((unsigned char)s[plain] >= 0x20 && s[plain] != 0x7f)
-            plain++;
-        nxm_page_printf(page, "%.*s%s", plain, s, s[plain] == '\0' ? "" : "?");
-        s += plain + (s[plain] != '\0');
-    }
+static void base_name(struct nxm_page *page, const char *path)
+{
+    size_t length = strlen(path);
+    const char *slash = memrchr(path, '/', length), *from = slash == NULL ? path : slash + 1;
+
+    name_of_length(page, from, length - (size_t)(from - path));
 }
 
 static void count_of(struct nxm_page *page, uint64_t count, const char *noun)
 {
-    nxm_page_printf(page, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
+    nxm_text_decimal(&page->text, count);
+    nxm_text_string(&page->text, " ");
+    nxm_text_string(&page->text, noun);
+    nxm_text_string(&page->text, count == 1 ? "" : "s");
 }
 
 /* "3 blocks, 1.50 MiB" */
 static void amount_of(struct nxm_page *page, struct nxm_amount amount, const char *noun)
 {
     count_of(page, amount.blocks, noun);
-    nxm_page_printf(page, ", ");
+    nxm_text_string(&page->text, ", ");
     nxm_page_bytes(page, amount.bytes);
 }
 
@@ -74,17 +119,24 @@ static void summary(struct nxm_page *page, const struct nxm_leaks *leaks)
 
 static void frame_line(struct nxm_page *page, size_t number, const struct nxm_frame *frame)
 {
-    nxm_page_printf(page, "    #%zu ", number);
+    struct nxm_text *text = &page->text;
+
+    nxm_text_string(text, "    #");
+    nxm_text_decimal(text, number);
     if (frame->symbol != NULL) {
+        nxm_text_string(text, " ");
         name(page, frame->symbol);
-        nxm_page_printf(page, "+0x%jx ", (uintmax_t)frame->symbol_offset);
+        nxm_text_string(text, "+0x");
+        nxm_text_hex(text, frame->symbol_offset);
     }
     if (frame->module[0] != '\0') {
-        nxm_page_printf(page, "(");
-        name(page, base_name(frame->module));
-        nxm_page_printf(page, "+0x%jx)\n", (uintmax_t)frame->offset);
+        nxm_text_string(text, " (");
+        base_name(page, frame->module);
+        nxm_text_string(text, "+0x");
+        nxm_text_hex(text, frame->offset);
+        nxm_text_string(text, ")\n");
     } else {
-        nxm_page_printf(page, "(0x%jx, in no loaded file)\n", (uintmax_t)frame->pc);
+        nxm_page_printf(page, " (0x%jx, in no loaded file)\n", (uintmax_t)frame->pc);
     }
 }
 
@@ -96,23 +148,29 @@ static void frame_lines(struct nxm_page *page, uint32_t stack)
     for (size_t i = 0; i < count; i++)
         frame_line(page, i, &frames[i]);
     if (count == 0)
-        nxm_page_printf(page, "    (no call stack was kept)\n");
+        nxm_text_string(&page->text, "    (no call stack was kept)\n");
 }
 
 static void place(struct nxm_page *page, const struct nxm_report *report, const struct nxm_leak_group *group)
 {
     const char *api = nxm_report_api(report, group->api);
+    struct nxm_text *text = &page->text;
 
-    nxm_page_printf(page, "\n");
-    nxm_page_bytes(page, group->amount.bytes);
-    nxm_page_printf(page, " in ");
+    nxm_text_string(text, "\n");
+    nxm_text_bytes(text, group->amount.bytes);
+    nxm_text_string(text, " in ");
     count_of(page, group->amount.blocks, "block");
-    if (group->device >= 0)
-        nxm_page_printf(page, ", device %d", group->device);
-    nxm_page_printf(page, ", %s", api == NULL ? "unknown call" : api);
-    if (group->class_ != NXM_CLASS_DEVICE)
-        nxm_page_printf(page, ", %s", nxm_class_words((enum nxm_class)group->class_));
-    nxm_page_printf(page, "\n");
+    if (group->device >= 0) {
+        nxm_text_string(text, ", device ");
+        nxm_text_decimal(text, (uint64_t)group->device);
+    }
+    nxm_text_string(text, ", ");
+    nxm_text_string(text, api == NULL ? "unknown call" : api);
+    if (group->class_ != NXM_CLASS_DEVICE) {
+        nxm_text_string(text, ", ");
+        nxm_text_string(text, nxm_class_words((enum nxm_class)group->class_));
+    }
+    nxm_text_string(text, "\n");
     frame_lines(page, group->stack);
 }
 

@@ -66,6 +66,20 @@ static void places_come_by_bytes_then_blocks_then_age(void **state)
     free(text);
 }
 
+static void places_alike_come_by_their_oldest_block(void **state)
+{
+    static const int devices[] = { 3, 4, 4, 3 };
+    struct reporting *f = *state;
+    char *text;
+
+    for (int i = 0; i < 4; i++)
+        reporting_add(f, NXM_CLASS_DEVICE, 100, 1, devices[i], 0);
+    text = reporting_written(f, NXM_REPORT_TEXT, NXM_OK);
+    assert_non_null(strstr(text, "device 3"));
+    assert_non_null(strstr(strstr(text, "device 3"), "device 4"));
+    free(text);
+}
+
 static void only_live_blocks_of_leaking_classes_are_leaks(void **state)
 {
     struct reporting *f = *state;
@@ -208,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         reported(blocks_group_by_stack_class_api_and_device),
         reported(places_come_by_bytes_then_blocks_then_age),
+        reported(places_alike_come_by_their_oldest_block),
         reported(only_live_blocks_of_leaking_classes_are_leaks),
         reported(several_tables_make_one_report),
         reported(suppressed_places_are_summed_and_are_no_leaks),

@@ -240,6 +240,34 @@ static void a_file_at_its_size_limit_is_an_error_and_no_signal(void **state)
     close(fd);
 }
 
+/* What lies behind a gap would be taken for the whole. */
+static void behind_a_piece_that_failed_nothing_is_written(void **state)
+{
+    char name[] = "/tmp/nxm-test-log-XXXXXX";
+    int fd = mkstemp(name);
+    struct rlimit before, four;
+    struct nxm_output output;
+    sigset_t mask;
+
+    (void)state;
+    assert_true(fd >= 0);
+    unlink(name);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    four = before;
+    four.rlim_cur = 4;
+    nxm_output_init(&output, fd);
+    nxm_output_put(&output, "ab", 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &four), 0);
+    nxm_output_put(&output, "cdef", 4);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    nxm_output_put(&output, "gh", 2);
+    assert_int_equal(nxm_output_clear(&output), NXM_EINVAL);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 4);
+    sigpending(&mask);
+    assert_int_equal(sigismember(&mask, SIGXFSZ), 0);
+    close(fd);
+}
+
 static void a_signal_that_was_pending_before_stays_the_programs(void **state)
 {
     int ends[2];
@@ -330,6 +358,7 @@ int main(void)
         cmocka_unit_test(errno_is_as_it_was_even_when_the_write_fails),
         cmocka_unit_test(a_closed_pipe_is_an_error_and_no_signal),
         cmocka_unit_test(a_file_at_its_size_limit_is_an_error_and_no_signal),
+        cmocka_unit_test(behind_a_piece_that_failed_nothing_is_written),
         cmocka_unit_test(a_signal_that_was_pending_before_stays_the_programs),
         cmocka_unit_test(short_writes_and_a_full_nonblocking_pipe_lose_nothing),
         cmocka_unit_test(a_full_pipe_that_nobody_reads_is_given_up),

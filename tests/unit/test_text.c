@@ -1,4 +1,5 @@
 /* core/text: formatting without libc's. What printf also knows is compared with snprintf. */
+#include <inttypes.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,6 +141,211 @@ static void appending_continues_where_the_last_call_ended(void **state)
     nxm_text_printf(&text, "%d", 2);
     assert_string_equal(buffer, "1,2");
     assert_int_equal(text.length, 3);
+}
+
+/* --- the writers, against snprintf ---------------------------------------------------------------------------- */
+
+static uint64_t seed = 1;
+
+static uint64_t some_bits(void) /* as often short as long */
+{
+    uint64_t x = seed += UINT64_C(0x9E3779B97F4A7C15);
+
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    x ^= x >> 31;
+    return x >> (seed >> 40) % 64;
+}
+
+/* Buffers end exactly where they say, so that a sanitizer sees one byte too many. */
+static void assert_cut_anywhere(void (*write)(struct nxm_text *text, uint64_t value), uint64_t value, const char *expected)
+{
+    size_t length = strlen(expected);
+
+    for (size_t capacity = 1; capacity <= length + 2; capacity++) {
+        size_t kept = length < capacity - 1 ? length : capacity - 1;
+        char *exact = malloc(capacity);
+        struct nxm_text text;
+
+        assert_non_null(exact);
+        memset(exact, '#', capacity);
+        nxm_text_init(&text, exact, capacity);
+        write(&text, value);
+        assert_int_equal(text.length, kept);
+        assert_memory_equal(exact, expected, kept);
+        assert_int_equal(exact[kept], '\0');
+        if (capacity == length + 2)
+            assert_int_equal(exact[length + 1], '#'); /* nothing behind the NUL */
+        free(exact);
+    }
+}
+
+static void assert_number(uint64_t value)
+{
+    char expected[32];
+
+    snprintf(expected, sizeof expected, "%" PRIu64, value);
+    assert_cut_anywhere(nxm_text_decimal, value, expected);
+    snprintf(expected, sizeof expected, "%" PRIx64, value);
+    assert_cut_anywhere(nxm_text_hex, value, expected);
+}
+
+static void numbers_of_every_length_are_those_of_printf(void **state)
+{
+    (void)state;
+    for (uint64_t power = 1, last = 0; power > last; last = power, power *= 10) {
+        assert_number(power - 1);
+        assert_number(power);
+        assert_number(power + 1);
+    }
+    for (unsigned bit = 0; bit < 64; bit++) {
+        assert_number((UINT64_C(1) << bit) - 1);
+        assert_number(UINT64_C(1) << bit);
+    }
+    for (uint64_t value = 0; value < 10100; value++)
+        assert_number(value);
+    for (int i = 0; i < 20000; i++)
+        assert_number(some_bits());
+}
+
+/* What nxm_text_bytes says, worked out by printf from hundredths rounded to the nearest. */
+static void expected_bytes(uint64_t bytes, char expected[32])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    unsigned unit = 0;
+    unsigned __int128 hundredths = (unsigned __int128)bytes * 100;
+
+    while (unit < 6 && bytes >> 10 * (unit + 1) != 0)
+        unit++;
+    if (bytes == bytes >> 10 * unit << 10 * unit) {
+        snprintf(expected, 32, "%" PRIu64 " %s", bytes >> 10 * unit, units[unit]);
+        return;
+    }
+    hundredths = (hundredths + ((unsigned __int128)1 << 10 * unit >> 1)) >> 10 * unit;
+    if (hundredths == 102400)
+        hundredths = 100, unit++;
+    snprintf(expected, 32, "%u.%02u %s", (unsigned)(hundredths / 100), (unsigned)(hundredths % 100), units[unit]);
+}
+
+static void amounts_of_every_size_are_rounded_alike(void **state)
+{
+    char expected[32];
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bytes = some_bits();
+
+        if (i % 4 == 0)
+            bytes = UINT64_MAX - bytes;
+        expected_bytes(bytes, expected);
+        assert_cut_anywhere(nxm_text_bytes, bytes, expected);
+    }
+}
+
+/* One conversion of any kind, with its argument: what it comes to in a buffer of that size, by both. */
+static void convert_by_both(char *ours, char *theirs, size_t capacity)
+{
+    static const char *const flags[] = { "", "", "", "0", "-", "-0", "0-" }, *const lengths[] = { "", "l", "ll", "z", "j" };
+    static const char *const words[] = { "", "a", "module.so", "a text that is somewhat longer" };
+    uint64_t value = some_bits(), kind = some_bits() % 8;
+    char format[48], width[8] = "";
+    const char *flag = flags[some_bits() % 7], *length = lengths[some_bits() % 5], *word = words[some_bits() % 4];
+    struct nxm_text text;
+
+    nxm_text_init(&text, ours, capacity);
+    if (some_bits() % 2)
+        snprintf(width, sizeof width, "%u", (unsigned)(1 + some_bits() % 30));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat"
+#define BOTH(...) (nxm_text_printf(&text, __VA_ARGS__), snprintf(theirs, capacity, __VA_ARGS__))
+    if (kind < 5) {
+        snprintf(format, sizeof format, "<%%%s%s%s%c>", flag, width, length, "duxux"[kind]);
+        if (*length == '\0')
+            BOTH(format, (int)value);
+        else
+            BOTH(format, value);
+    } else if (kind == 5) {
+        snprintf(format, sizeof format, "<%%%s%sp>", strchr(flag, '-') ? "-" : "", width);
+        BOTH(format, (void *)(uintptr_t)(value | 1));
+    } else if (kind == 6) {
+        snprintf(format, sizeof format, "<%%%s%s.*s>%%%%", strchr(flag, '-') ? "-" : "", width);
+        BOTH(format, (int)(value % 20) - 2, word);
+    } else {
+        snprintf(format, sizeof format, "<%%%s%sc|%%s>", strchr(flag, '-') ? "-" : "", width);
+        BOTH(format, (int)('a' + value % 26), word);
+    }
+#undef BOTH
+#pragma GCC diagnostic pop
+    assert_int_equal(text.length, strlen(ours));
+}
+
+static void any_conversion_is_that_of_printf(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        size_t capacity = 1 + some_bits() % 80;
+        char *ours = malloc(capacity), *theirs = malloc(capacity);
+
+        assert_non_null(ours);
+        assert_non_null(theirs);
+        convert_by_both(ours, theirs, capacity);
+        assert_string_equal(ours, theirs);
+        free(ours);
+        free(theirs);
+    }
+}
+
+/* --- a text whose owner makes room ------------------------------------------------------------------------------ */
+
+static char taken[512];
+static size_t taken_length;
+
+/* All but some of it. */
+static void take(struct nxm_text *text)
+{
+    size_t some = text->length / 3, count = text->length - some;
+
+    assert_true(text->length > 0);
+    memcpy(taken + taken_length, text->buffer, count);
+    taken_length += count;
+    memmove(text->buffer, text->buffer + count, some + 1);
+    text->length = some;
+}
+
+static void write_of_everything(struct nxm_text *text)
+{
+    nxm_text_printf(text, "%s|%30d|%-30x|%030ju|%p", "a text that is longer than many a buffer", -1, 0xabcu, UINTMAX_MAX, (void *)0x7f00);
+    nxm_text_json(text, "quoted \"text\" \x01\xff\xe2\x82\xac of many kinds\n");
+    nxm_text_decimal(text, UINT64_MAX);
+    nxm_text_hex(text, UINT64_MAX);
+    nxm_text_bytes(text, UINT64_MAX);
+    nxm_text_string(text, "");
+    nxm_text_string(text, "end");
+}
+
+static void nothing_is_cut_where_room_is_made(void **state)
+{
+    struct nxm_text text;
+    char whole[512];
+
+    (void)state;
+    nxm_text_init(&text, whole, sizeof whole);
+    write_of_everything(&text);
+    for (size_t capacity = 2; capacity <= text.length + 2; capacity++) {
+        char *exact = malloc(capacity);
+        struct nxm_text part;
+
+        assert_non_null(exact);
+        taken_length = 0;
+        nxm_text_init(&part, exact, capacity);
+        part.make_room = take;
+        write_of_everything(&part);
+        assert_int_equal(exact[part.length], '\0');
+        memcpy(taken + taken_length, exact, part.length + 1);
+        assert_string_equal(taken, whole);
+        free(exact);
+    }
 }
 
 static void assert_bytes(uint64_t bytes, const char *expected)
@@ -293,6 +499,10 @@ int main(void)
         cmocka_unit_test(a_lone_percent_at_the_end_is_copied),
         cmocka_unit_test(every_capacity_is_respected_and_keeps_the_nul),
         cmocka_unit_test(appending_continues_where_the_last_call_ended),
+        cmocka_unit_test(numbers_of_every_length_are_those_of_printf),
+        cmocka_unit_test(amounts_of_every_size_are_rounded_alike),
+        cmocka_unit_test(any_conversion_is_that_of_printf),
+        cmocka_unit_test(nothing_is_cut_where_room_is_made),
         cmocka_unit_test(bytes_are_exact_for_whole_units_and_have_two_decimals_else),
         cmocka_unit_test(bytes_that_round_up_to_1024_take_the_next_unit),
         cmocka_unit_test(json_escapes_what_json_must_not_contain),
