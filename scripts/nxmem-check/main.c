@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "find.h"
 #include "trial.h"
 
@@ -102,6 +103,11 @@ int main(int argc, char **argv) {
     }
     if (optind != argc - 1) refuse("one plugin is needed");
     if (!find_plugin(argv[optind], path)) return CANNOT_CHECK;
+    const char *fault = file_fault(path);
+    if (fault) {
+        fprintf(stderr, "nxmem-check: %s: %s\n", path, fault);
+        return CANNOT_CHECK;
+    }
     plugin.path = path;
     const char *no_color = getenv("NO_COLOR");
     report.colours = isatty(STDOUT_FILENO) && !(no_color && *no_color);
