@@ -174,6 +174,8 @@ int main(int argc, char **argv)
         return refuse(wish.path, strerror(errno));
     if (is_the_journal(journal, wish.output))
         return refuse(wish.output, "that is the journal itself, which a process may be writing");
+    if (wish.output != NULL && nxm_journal_is_at(wish.output))
+        return refuse(wish.output, "that is another journal, which a process may be writing");
     pid_t child = fork();
     if (child == 0) {
         signal(SIGALRM, SIG_DFL);
