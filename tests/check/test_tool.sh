@@ -12,7 +12,7 @@ check --list
 proves "each_rule_is_listed" 'exits 0' is_silent '[ "$(wc -l <"$work/out")" = "$(grep -c "^RULE(" scripts/nxmem-check/rules.def)" ]'
 proves "names_are_unique" '[ -z "$(awk "{ print \$2 }" "$work/out" | sort | uniq -d)" ]'
 check --help
-proves "help_names_each_option" 'exits 0' is_silent 'prints --only' 'prints --mechanism' 'prints --timeout' 'prints --json' 'prints --list'
+proves "help_names_each_option" 'exits 0' is_silent '! grep -q "^.\{80\}" "$work/out"' 'prints --only' 'prints --mechanism' 'prints --timeout' 'prints --json' 'prints --list'
 cp "$work/out" "$work/help"
 for option in $(grep -oE -- '--[a-z]+' "$work/help" | sort -u); do
     proves "the_manual_names_$option" 'grep -qF -- "${option//-/\\-}" docs/man/nxmem-check.1'

@@ -179,7 +179,7 @@ proves "a_damaged_journal_ends_no_reader" '[ $survived = '${NXMEM_TEST_SEEDS:-12
 
 # The tool itself.
 run "$tool" --help
-proves "help_is_printed" 'exits 0' 'prints "Usage: nxmem-report"' is_silent
+proves "help_is_printed" 'exits 0' 'prints "Usage: nxmem-report"' is_silent '! grep -q "^.\{80\}" "$work/out"'
 run "$tool" --version
 proves "the_version_is_printed" 'exits 0' "prints \"nxmem-report $(cat VERSION)\""
 run "$tool"
