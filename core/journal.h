@@ -73,6 +73,9 @@ int nxm_journal_begin(const char *path, uint64_t capacity, struct nxm_error *ret
 struct nxm_journal *nxm_journal(void); /* NULL: there is none */
 void nxm_journal_keep(struct nxm_journal *journal); /* for its maker: this is the one */
 
+/* Whether a journal lies there, of this process or another: what shortens it ends who writes it. */
+bool nxm_journal_is_at(const char *path);
+
 /* No-ops without a journal. */
 void nxm_journal_gate(const struct nxm_gate *gate, const char *extra);
 void nxm_journal_ended(void);

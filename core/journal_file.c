@@ -32,10 +32,40 @@ static uint64_t layout(void)
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
+static bool begins_as_one(int fd)
+{
+    char start[sizeof(struct nxm_arena) + sizeof magic];
+
+    return pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
+           memcmp(start + sizeof(struct nxm_arena), magic, sizeof magic) == 0;
+}
+
+/* By a descriptor that opens nothing: a pipe would notice that somebody looks. */
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    return regular;
+}
+
+bool nxm_journal_is_at(const char *path)
+{
+    int fd = is_regular(path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    bool is_one = fd >= 0 && begins_as_one(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return is_one;
+}
+
 /* Another's file is left alone. An earlier journal goes by its name only: its process may still be writing it. */
 static int make_way(const char *path, struct nxm_error *ret_error)
 {
-    char start[sizeof(struct nxm_arena) + sizeof magic] = "";
     struct stat st;
     int fd;
 
@@ -43,8 +73,7 @@ static int make_way(const char *path, struct nxm_error *ret_error)
         return NXM_OK;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
     bool ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-                (st.st_size == 0 || (pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
-                                     memcmp(start + sizeof(struct nxm_arena), magic, sizeof magic) == 0));
+                (st.st_size == 0 || begins_as_one(fd));
 
     if (fd >= 0)
         close(fd);

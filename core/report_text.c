@@ -165,7 +165,7 @@ static void place(struct nxm_page *page, const struct nxm_report *report, const 
         nxm_text_decimal(text, (uint64_t)group->device);
     }
     nxm_text_string(text, ", ");
-    nxm_text_string(text, api == NULL ? "unknown call" : api);
+    name(page, api == NULL ? "unknown call" : api);
     if (group->class_ != NXM_CLASS_DEVICE) {
         nxm_text_string(text, ", ");
         nxm_text_string(text, nxm_class_words((enum nxm_class)group->class_));
@@ -193,7 +193,9 @@ static void misuse(struct nxm_page *page, const struct nxm_report *report, const
         return;
     nxm_page_printf(page, "  of a block of ");
     nxm_page_bytes(page, noted->bytes);
-    nxm_page_printf(page, ", %s\n", api == NULL ? "unknown call" : api);
+    nxm_page_printf(page, ", ");
+    name(page, api == NULL ? "unknown call" : api);
+    nxm_page_printf(page, "\n");
     frame_lines(page, noted->allocated);
 }
 
@@ -406,7 +408,7 @@ static void gate_line(struct nxm_page *page, const struct nxm_report *report)
         return;
     nxm_page_printf(page, LABEL, "unload gate");
     if (!report->gate_known) {
-        nxm_page_printf(page, "not asked: the process ended first\n");
+        nxm_page_printf(page, "not asked: only an orderly exit asks\n");
         return;
     }
     if (nxm_report_unloaded(report)) {

@@ -143,11 +143,14 @@ static int open_report(const char *pattern)
     if (strcmp(pattern, "stderr") == 0)
         return STDERR_FILENO;
     nxm_report_path(pattern, path, sizeof path);
-    int fd = path[0] ? open_file(path) : -1;
+    const char *refusal = !path[0]                    ? "the path is too long"
+                          : nxm_journal_is_at(path) ? "it is a journal, which a process may be writing"
+                                                    : NULL;
+    int fd = refusal ? -1 : open_file(path);
     if (fd >= 0)
         return fd;
     nxm_log(NXM_LOG_WARNING, "cannot write the report to %s: %s; it goes to standard error", path[0] ? path : pattern,
-            path[0] ? strerror(errno) : "the path is too long");
+            refusal ? refusal : strerror(errno));
     return STDERR_FILENO;
 }
 

@@ -39,7 +39,9 @@ bool find_plugin(const char *word, char *ret_path) {
     if (is_short && errno == ENOENT && *word)
         fprintf(stderr, "nxmem-check: %s: no such file, nor a plugin of that name: looked for nxmem/%s.so, %s.so and plugins/%s.so in %s\n",
                 word, word, word, word, libraries);
+    else if (*word)
+        fprintf(stderr, "nxmem-check: %s: %s\n", word, strerror(errno));
     else
-        fprintf(stderr, "nxmem-check: %s: %s\n", *word ? word : "the plugin's name is empty", strerror(errno));
+        fprintf(stderr, "nxmem-check: the plugin's name is empty\n");
     return false;
 }

@@ -8,14 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "find.h"
 #include "trial.h"
 
 enum { DEFAULT_TIMEOUT = 10 };
 
 static void print_help(void) {
-    printf("usage: nxmem-check [options] PLUGIN\n"
-           "Tries a plugin's duties under the nxmem ABI, each in a process of its own, and prints a line for each.\n"
+    printf("Usage: nxmem-check [options] PLUGIN\n"
+           "Tries a plugin's duties under the nxmem ABI, each in a process of its own, and\n"
+           "prints a line for each.\n"
            "PLUGIN is a file, or a short name as NXMEM_PLUGIN takes it (direct).\n\n"
            "  --only RULE        only this rule, by number (12.6) or name; may be repeated\n"
            "  --mechanism NAME   only this mechanism; may be repeated\n"
@@ -23,8 +25,9 @@ static void print_help(void) {
            "  --json             one JSON object instead of lines\n"
            "  --list             list the rules\n"
            "  --help, --version\n\n"
-           "Exit status: 0 what was tried is kept, 1 some rule is broken, 2 nothing could be tried: wrong usage, the plugin\n"
-           "cannot be loaded, its devices are not here, or no rule was applicable.\n",
+           "Exit status: 0 what was tried is kept, 1 some rule is broken, 2 nothing could\n"
+           "be tried: wrong usage, the plugin cannot be loaded, its devices are not here,\n"
+           "or no rule was applicable.\n",
            DEFAULT_TIMEOUT);
 }
 
@@ -102,6 +105,11 @@ int main(int argc, char **argv) {
     }
     if (optind != argc - 1) refuse("one plugin is needed");
     if (!find_plugin(argv[optind], path)) return CANNOT_CHECK;
+    const char *fault = file_fault(path);
+    if (fault) {
+        fprintf(stderr, "nxmem-check: %s: %s\n", path, fault);
+        return CANNOT_CHECK;
+    }
     plugin.path = path;
     const char *no_color = getenv("NO_COLOR");
     report.colours = isatty(STDOUT_FILENO) && !(no_color && *no_color);

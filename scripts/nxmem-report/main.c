@@ -27,15 +27,17 @@ static const struct option options[] = {
 
 static const char usage[] =
     "Usage: nxmem-report [options] JOURNAL\n"
-    "Makes the report of a process that ran with NXMEM_JOURNAL=JOURNAL, also when it was killed.\n"
+    "Makes the report of a process that ran with NXMEM_JOURNAL=JOURNAL, also when it\n"
+    "was killed.\n"
     "\n"
     "  -f, --format text|json       [text]\n"
     "  -s, --suppressions FILE      leaks to leave out (LeakSanitizer syntax)\n"
     "  -o, --output FILE            [standard output]\n"
     "      --help, --version\n"
     "\n"
-    "Exit status: 0 with a report, 1 when the journal is damaged inside, 2 when it cannot be read or is cut short,\n"
-    "when the report cannot be written, or an option will not do.\n";
+    "Exit status: 0 with a report, 1 when the journal is damaged inside, 2 when it\n"
+    "cannot be read or is cut short, when the report cannot be written, or an option\n"
+    "will not do.\n";
 
 /* A damaged table may go round in circles; a sound one of ten million blocks takes a few seconds. */
 enum { LONGEST_SECONDS = 120 };
@@ -174,6 +176,8 @@ int main(int argc, char **argv)
         return refuse(wish.path, strerror(errno));
     if (is_the_journal(journal, wish.output))
         return refuse(wish.output, "that is the journal itself, which a process may be writing");
+    if (wish.output != NULL && nxm_journal_is_at(wish.output))
+        return refuse(wish.output, "that is another journal, which a process may be writing");
     pid_t child = fork();
     if (child == 0) {
         signal(SIGALRM, SIG_DFL);

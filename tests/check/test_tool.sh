@@ -12,7 +12,7 @@ check --list
 proves "each_rule_is_listed" 'exits 0' is_silent '[ "$(wc -l <"$work/out")" = "$(grep -c "^RULE(" scripts/nxmem-check/rules.def)" ]'
 proves "names_are_unique" '[ -z "$(awk "{ print \$2 }" "$work/out" | sort | uniq -d)" ]'
 check --help
-proves "help_names_each_option" 'exits 0' is_silent 'prints --only' 'prints --mechanism' 'prints --timeout' 'prints --json' 'prints --list'
+proves "help_names_each_option" 'exits 0' is_silent '! grep -q "^.\{80\}" "$work/out"' 'prints --only' 'prints --mechanism' 'prints --timeout' 'prints --json' 'prints --list'
 cp "$work/out" "$work/help"
 for option in $(grep -oE -- '--[a-z]+' "$work/help" | sort -u); do
     proves "the_manual_names_$option" 'grep -qF -- "${option//-/\\-}" docs/man/nxmem-check.1'
@@ -47,7 +47,25 @@ check "$work/nobody.so"
 proves "a_file_that_is_not_there_is_no_verdict" 'exits 2' 'says nobody.so' prints_nothing
 echo text >"$work/text.so"
 check "$work/text.so"
-proves "nor_is_one_that_is_no_library" 'exits 2' 'says text.so' prints_nothing
+proves "nor_is_one_that_is_no_library" 'exits 2' 'says "text.so: not an ELF file"' prints_nothing
+no_verdict() { # name, words
+    check "$work/bad.so"
+    proves "$1" 'exits 2' says_one_line "says 'bad.so: $2'" prints_nothing
+}
+for bytes in 10 100 4000; do
+    head -c $bytes "$crooked" >"$work/bad.so"
+    no_verdict "nor_one_of_which_$bytes bytes_are_there" truncated
+done
+cp "$crooked" "$work/bad.so" && printf '\1' | dd of="$work/bad.so" bs=1 seek=4 conv=notrunc status=none
+no_verdict nor_one_of_another_word_size "built for another word size"
+cp "$crooked" "$work/bad.so" && printf '\377' | dd of="$work/bad.so" bs=1 seek=18 conv=notrunc status=none
+no_verdict nor_one_for_another_machine "built for another machine"
+rm "$work/bad.so" && mkdir "$work/bad.so"
+no_verdict nor_a_folder "it is a folder"
+check /dev/null
+proves "nor_a_device" 'exits 2' says_one_line 'says "/dev/null: not a regular file"' prints_nothing
+check ''
+proves "nor_no_name" 'exits 2' says_one_line 'says "nxmem-check: the plugin'"'"'s name is empty"' '! says "No such file"' prints_nothing
 
 rules_tried() { awk '/^  (pass|FAIL|n\/a) / { sub(":$", "", $3); print $2 ":" $3 }' "$work/out" | sort | xargs; }
 check --only 15.4 "$crooked"

@@ -43,7 +43,7 @@ for mode in "" "NXMEM_FREE=deferred" "NXMEM_PLUGIN=host NXMEM_HOST_AS_DEVICE=1 S
 done
 read_journal text
 proves "the_text_says_how_the_process_ended" 'exits 0' 'prints "LEAK: 3 blocks"' 'prints "MISUSE: free of"' 'prints "main"' \
-    'prints "not asked: the process ended first"' 'prints "from a journal: the process ended without a report"'
+    'prints "not asked: only an orderly exit asks"' 'prints "from a journal: the process ended without a report"'
 run "$tool" --output "$work/written" "$journal"
 proves "a_report_goes_to_a_file" 'exits 0' prints_nothing 'grep -q "^LEAK: 3 blocks" "$work/written"'
 printf 'leak:killed\n' >"$work/known"
@@ -87,6 +87,16 @@ shimmed NXMEM_JOURNAL="$work/link" "$program" end
 proves "a_link_is_left_alone" same_output same_status says_one_line is_untouched
 shimmed NXMEM_JOURNAL=/dev/null "$program" end
 proves "a_device_is_left_alone" same_output same_status says_one_line '[ -c /dev/null ]'
+shimmed NXMEM_JOURNAL="$journal" $size NXMEM_REPORT="$journal" "$program" end
+proves "a_report_goes_over_no_journal_of_its_process" same_output same_status 'says "is a journal, which a process may be writing; it goes to standard error"' \
+    'says "LEAK: 3 blocks"'
+read_journal text
+proves "which_is_whole" 'exits 0' 'prints "LEAK: 3 blocks"'
+cp --sparse=always "$journal" "$work/another"
+shimmed NXMEM_REPORT="$work/another" "$program" end
+proves "nor_over_that_of_another" same_output same_status 'says "is a journal"' 'cmp -s "$journal" "$work/another"'
+run "$tool" --output "$work/another" "$journal"
+proves "nor_does_one_from_a_journal" 'exits 2' prints_nothing says_one_line 'says "is another journal"' 'cmp -s "$journal" "$work/another"'
 shimmed NXMEM_JOURNAL="$work/no/such/folder/j" "$program" end
 proves "a_journal_that_cannot_be_made_is_said_so" same_output same_status says_one_line 'says "No such file or directory"' has_report
 rm -f "$journal"
@@ -169,7 +179,7 @@ proves "a_damaged_journal_ends_no_reader" '[ $survived = '${NXMEM_TEST_SEEDS:-12
 
 # The tool itself.
 run "$tool" --help
-proves "help_is_printed" 'exits 0' 'prints "Usage: nxmem-report"' is_silent
+proves "help_is_printed" 'exits 0' 'prints "Usage: nxmem-report"' is_silent '! grep -q "^.\{80\}" "$work/out"'
 run "$tool" --version
 proves "the_version_is_printed" 'exits 0' "prints \"nxmem-report $(cat VERSION)\""
 run "$tool"

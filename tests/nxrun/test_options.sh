@@ -58,11 +58,11 @@ run env NXMEM_STACKS=3 "$nxrun" env
 proves "the environment stands where no option is given" 'grep -qx NXMEM_STACKS=3 "$work/out"'
 run "$nxrun" --report="$build/leaks.%p.txt" --journal=j.%p --plugin="./$build/lib/nxmem/direct.so" env
 proves "relative paths are made absolute, for programs that change folder" \
-    'grep -qxF "NXMEM_REPORT=$PWD/$build/leaks.%p.txt" "$work/out"' 'grep -qxF "NXMEM_JOURNAL=$PWD/j.%p" "$work/out"' 'grep -qxF "NXMEM_PLUGIN=$PWD/./$build/lib/nxmem/direct.so" "$work/out"'
+    'grep -qxF "NXMEM_REPORT=$PWD/$build/leaks.%p.txt" "$work/out"' 'grep -qxF "NXMEM_JOURNAL=$PWD/j.%p" "$work/out"' 'grep -qxF "NXMEM_PLUGIN=$PWD/$build/lib/nxmem/direct.so" "$work/out"'
 
 run env NXMEM_PLUGIN="./$build/lib/nxmem/direct.so" NXMEM_REPORT=leaks "$nxrun" env
 proves "so are those of the environment" 'grep -qxF "NXMEM_REPORT=$PWD/leaks" "$work/out"' \
-    'grep -qxF "NXMEM_PLUGIN=$PWD/./$build/lib/nxmem/direct.so" "$work/out"'
+    'grep -qxF "NXMEM_PLUGIN=$PWD/$build/lib/nxmem/direct.so" "$work/out"'
 run env NXMEM_SUPPRESSIONS=none "$nxrun" --suppressions= env
 proves "an empty option takes back what the environment says" 'exits 0' 'grep -qx NXMEM_SUPPRESSIONS= "$work/out"'
 
@@ -101,6 +101,24 @@ for option in report journal; do
     proves "where one may write a $option is taken" 'exits 0' is_silent
     run "$nxrun" --$option="$work/%h/leaks" env
     proves "a folder of a $option that depends on the process is not looked for" 'exits 0' is_silent
+done
+echo precious >"$work/list"
+for place in "$work/list" /dev/null; do
+    run "$nxrun" --journal="$place" env
+    proves "what is no journal is not replaced by one: $place" 'exits 2' prints_nothing says_one_line 'says "--journal: $place is there and is no journal"'
+done
+ln -s "$work/theirs" "$work/link"
+run "$nxrun" --journal="$work/link" env
+proves "nor is a link" 'exits 2' prints_nothing says_one_line 'says "is no journal"'
+run "$nxrun" --journal="$work/theirs" env
+proves "an empty file is" 'exits 0' is_silent
+{ head -c 100 /dev/zero && printf 'nxmem journal 1\0' && head -c 100 /dev/zero; } >"$work/earlier"
+run "$nxrun" --journal="$work/earlier" env
+proves "so is an earlier journal" 'exits 0' is_silent
+for way in "--report=$work/both.%p --journal=$work/both.%p" "--journal $work/theirs --report $work/theirs"; do
+    # shellcheck disable=SC2086 # words
+    run "$nxrun" $way env
+    proves "a report and a journal are two files: $way" 'exits 2' prints_nothing says_one_line 'says "--report and --journal are one file"'
 done
 run as_nobody "$nxrun" --report="$work/theirs" env
 proves "a report file that may not be written is refused" 'exits 2' prints_nothing says_one_line 'says "$work/theirs cannot be written"'

@@ -196,6 +196,24 @@ static void record_what_is_not_live(void)
     assert_int_equal(nxm_blocks_claim(table, 0x5000, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, &block), NXM_OK);
 }
 
+static void a_journal_is_known_by_its_beginning(void **state)
+{
+    char text[] = "/tmp/nxmem-test-text-XXXXXX", bytes[400];
+    int fd = mkstemp(text);
+
+    (void)state;
+    assert_true(nxm_journal_is_at(path));
+    assert_false(nxm_journal_is_at(text)); /* empty */
+    memset(bytes, 'x', sizeof bytes);
+    assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+    assert_false(nxm_journal_is_at(text));
+    close(fd);
+    unlink(text);
+    assert_false(nxm_journal_is_at(text));
+    assert_false(nxm_journal_is_at("/tmp"));
+    assert_false(nxm_journal_is_at("/dev/null"));
+}
+
 static void another_process_reads_the_tables_where_they_lie(void **state)
 {
     int status;
@@ -294,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_a_journal_nothing_is_noted),
         cmocka_unit_test(a_place_that_will_not_do_is_refused),
         cmocka_unit_test(a_journal_takes_no_more_of_the_disk_than_it_needs),
+        cmocka_unit_test(a_journal_is_known_by_its_beginning),
         cmocka_unit_test(another_process_reads_the_tables_where_they_lie),
         cmocka_unit_test(a_journal_that_cannot_be_is_refused),
         cmocka_unit_test(what_is_too_large_for_the_journal_is_kept_elsewhere_and_counted),

@@ -263,7 +263,7 @@ static void the_gate_line_names_what_held_the_plugin(void **state)
 {
     struct reporting *f = *state;
 
-    reporting_assert_line(f, "unload gate         not asked: the process ended first");
+    reporting_assert_line(f, "unload gate         not asked: only an orderly exit asks");
     f->report.gate_known = 1;
     f->report.gate_extra = "a thread was inside the shim";
     reporting_assert_line(f, "unload gate         plugin kept mapped: a thread was inside the shim");
@@ -303,6 +303,22 @@ static void a_hostile_name_cannot_forge_a_line(void **state)
     f->report.mechanism = "";
     reporting_assert_line(f, "nxmem 1.2.3: report of /tmp/a?no leaks?[2J??, pid 42, plugin /opt/nxmem/direct.so");
     reporting_assert_line(f, "note                ?");
+}
+
+/* Out of a journal that is damaged. */
+static void nor_can_the_name_of_a_call(void **state)
+{
+    static const char *const names[] = { "cu\x1b[2J\nno leaks" };
+    const struct nxm_misuse misuse = { .kind = NXM_MISUSE_TWICE, .count = 1, .address = 0x7f00, .bytes = 4096, .api = 0 };
+    struct reporting *f = *state;
+
+    f->report.api_names = names;
+    f->report.api_count = 1;
+    f->report.misuses = &misuse;
+    f->report.misuse_count = 1;
+    reporting_add(f, NXM_CLASS_DEVICE, 1024, 0, 1, 0);
+    reporting_assert_line(f, "1 KiB in 1 block, device 1, cu?[2J?no leaks");
+    reporting_assert_line(f, "  of a block of 4 KiB, cu?[2J?no leaks");
 }
 
 static void an_api_outside_the_table_is_an_unknown_call(void **state)
@@ -483,6 +499,7 @@ int main(void)
         reported(a_process_without_a_plugin_has_no_gate_line),
         reported(the_gate_line_names_what_held_the_plugin),
         reported(a_hostile_name_cannot_forge_a_line),
+        reported(nor_can_the_name_of_a_call),
         reported(an_api_outside_the_table_is_an_unknown_call),
         reported(frames_are_numbered_and_name_module_and_offset),
         reported(json_is_valid_and_says_null_for_what_is_not_there),
