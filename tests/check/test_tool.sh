@@ -52,9 +52,10 @@ no_verdict() { # name, words
     check "$work/bad.so"
     proves "$1" 'exits 2' says_one_line "says 'bad.so: $2'" prints_nothing
 }
-for bytes in 10 100 4000; do
-    head -c $bytes "$crooked" >"$work/bad.so"
-    no_verdict "nor_one_of_which_$bytes bytes_are_there" truncated
+last=$(readelf -lW "$crooked" | awk '$1 == "LOAD" { end = $2 " + " $5 } END { print end " - 1" }')
+for cut in in_its_header=10 in_its_segments_headers=100 before_a_segment=4000 before_its_last_byte=$((last)); do
+    head -c "${cut#*=}" "$crooked" >"$work/bad.so"
+    no_verdict "nor_one_that_ends_${cut%=*}" truncated
 done
 cp "$crooked" "$work/bad.so" && printf '\1' | dd of="$work/bad.so" bs=1 seek=4 conv=notrunc status=none
 no_verdict nor_one_of_another_word_size "built for another word size"
