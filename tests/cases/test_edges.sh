@@ -33,15 +33,6 @@ done
 for driver in . 12.4; do
     same "freed_is_room_$driver" LD_LIBRARY_PATH="$here/sim/$driver:$LD_LIBRARY_PATH" SIMCUDA_MEMORY=64M "$cases/freed-is-room"
 done
-same room_of_another_context SIMCUDA_MEMORY=64M "$cases/room-of-another-context"
-fitting=(SIMCUDA_MEMORY=16M NXMEM_OOM_WAIT_MS=5000)
-all_modes=$modes modes="direct deferred vmm" # those whose releases take no longer than the driver's
-for kind in ordered synchronous; do
-    same "blocks_that_fit_$kind" "${fitting[@]}" "$cases/blocks-that-fit" $kind
-done
-modes=vmm
-same blocks_that_fit_deferred NXMEM_FREE=deferred "${fitting[@]}" "$cases/blocks-that-fit" synchronous
-modes=$all_modes
 same reset_while_waiting SIMCUDA_MEMORY=64M "$cases/reset-while-waiting"
 for what in contexts captures; do
     same "fork_and_end_$what" "$cases/fork-and-end" $what
