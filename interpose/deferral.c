@@ -60,6 +60,8 @@ static CUresult park(const struct nxm_block *block, struct nxm_waiting *entry)
 
     if (result == CUDA_SUCCESS) {
         nxm_lane_append(context_key(entry->context), entry);
+        if (!nxm_capture_open()) /* who closed the last one may have looked before: now somebody sees the block */
+            nxm_lane_captures_closed();
     } else {
         back_to_live(block);
         nxm_waiting_free(entry);

@@ -4,10 +4,19 @@
 
 #include "capture.h"
 #include "core/log.h"
+#include "owes.h"
 #include "process.h"
 #include "thread.h"
 
-static _Atomic bool drain_owed; /* something was queued in a plugin since the last drain */
+static _Atomic bool drain_owed; /* something is queued in a plugin, and nobody is at a drain of it */
+static _Atomic unsigned draining; /* threads at a drain */
+_Atomic uint64_t nxm_given;
+
+static void owe_drain(void)
+{
+    atomic_store(&drain_owed, true);
+    nxm_owes_say();
+}
 
 static int enqueue(const struct nxm_waiting *entry, struct nxm_error *ret_error)
 {
@@ -16,7 +25,7 @@ static int enqueue(const struct nxm_waiting *entry, struct nxm_error *ret_error)
                                        &outcome, ret_error);
 
     if (result == NXM_OK)
-        atomic_store(&drain_owed, true);
+        owe_drain();
     else /* a refusal made it live again, but the program has freed it: it goes on waiting */
         nxm_blocks_claim(nxm_table(NXM_TABLE_MEMORY), entry->address, entry->id, NXM_BLOCK_LIVE, NXM_BLOCK_WAITING, NULL);
     return result;
@@ -60,29 +69,37 @@ int nxm_giveback(const struct nxm_waiting *entry, enum nxm_moment moment, struct
 
 bool nxm_giveback_owed(void)
 {
-    return atomic_load_explicit(&drain_owed, memory_order_relaxed);
+    return atomic_load(&drain_owed) || atomic_load(&draining) != 0;
 }
 
-/* What is queued now: what other threads go on queueing keeps nobody here. */
+/* What is queued now: what other threads go on queueing keeps nobody here. What is left is owed still: a plugin drains in one thread
+ * at a time, and answers others with nothing. */
 static void drain_scope(struct nxm_scope *scope, void *except)
 {
     struct nxm_allocator_totals totals;
 
-    if (scope == except)
-        return;
     nxm_allocator_totals(scope->allocator, &totals);
-    if (totals.queued == 0)
-        return;
-    nxm_foreign_begin();
-    nxm_allocator_drain(scope->allocator, totals.queued);
-    nxm_foreign_end();
+    if (totals.queued != 0 && scope != except) {
+        nxm_foreign_begin();
+        nxm_allocator_drain(scope->allocator, totals.queued);
+        nxm_foreign_end();
+        nxm_allocator_totals(scope->allocator, &totals);
+    }
+    if (totals.queued != 0)
+        owe_drain();
 }
 
+/* Whoever takes the debt over is seen at it first: it is never out of sight. */
 void nxm_giveback_drain(struct nxm_scope *except)
 {
-    if (!atomic_exchange(&drain_owed, except != NULL))
+    if (!atomic_load_explicit(&drain_owed, memory_order_relaxed))
         return;
-    CUstreamCaptureMode mode = nxm_capture_relax();
-    nxm_scope_each(drain_scope, except);
-    nxm_capture_restore(mode);
+    atomic_fetch_add(&draining, 1);
+    if (atomic_exchange(&drain_owed, false)) {
+        CUstreamCaptureMode mode = nxm_capture_relax();
+        nxm_scope_each(drain_scope, except);
+        nxm_capture_restore(mode);
+    }
+    atomic_fetch_add(&nxm_given, 1);
+    atomic_fetch_sub(&draining, 1);
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "core/here.h"
 #include "core/result.h"
 #include "waiting.h"
 
@@ -20,9 +21,11 @@ enum nxm_moment {
  * said here, and the block is LIVE again. */
 int nxm_giveback(const struct nxm_waiting *entry, enum nxm_moment moment, struct nxm_error *ret_error);
 
-bool nxm_giveback_owed(void); /* something was queued in a plugin, and nobody has drained it since */
+bool nxm_giveback_owed(void); /* something is queued in a plugin, or a thread is draining it */
 
-/* Lets every allocator but that of `except` (NULL: none) retire what was queued since the last time. */
+extern NXM_HERE _Atomic uint64_t nxm_given; /* times that something was given back, before it is no longer owed */
+
+/* Lets every allocator but that of `except` (NULL: none) retire what is queued, if a drain is owed. */
 void nxm_giveback_drain(struct nxm_scope *except);
 
 #endif

@@ -25,6 +25,7 @@ struct lane {
     struct lane *next;
     uint64_t key;
     struct nxm_waiting *head, *tail;
+    uint64_t count;
     bool polled; /* one thread is looking at its head; appending stays allowed */
 };
 
@@ -95,9 +96,17 @@ void nxm_lane_append(uint64_t key, struct nxm_waiting *entry)
     else
         lane->head = entry;
     lane->tail = entry;
+    lane->count++;
     count_in(entry->bytes);
     nxm_lock_release(&lock);
     nxm_owes_say();
+}
+
+static void count_out(uint64_t bytes)
+{
+    atomic_fetch_add(&nxm_given, 1);
+    atomic_fetch_sub(&nxm_lane_blocks, 1);
+    atomic_fetch_sub(&waiting_bytes, bytes);
 }
 
 static void pop(struct lane *lane, struct nxm_waiting *entry)
@@ -106,9 +115,9 @@ static void pop(struct lane *lane, struct nxm_waiting *entry)
     lane->head = entry->next;
     if (!lane->head)
         lane->tail = NULL;
+    lane->count--;
     nxm_lock_release(&lock);
-    atomic_fetch_sub(&nxm_lane_blocks, 1);
-    atomic_fetch_sub(&waiting_bytes, entry->bytes);
+    count_out(entry->bytes);
 }
 
 /* --- polling ------------------------------------------------------------------------------------------------ */
@@ -217,27 +226,47 @@ static void poll_lanes(unsigned count, struct poll *poll)
     nxm_capture_restore(mode);
 }
 
-static unsigned lane_count(void)
+static struct lane *lane_after(struct lane *lane) /* a lane keeps its place for ever */
 {
-    unsigned count = 0;
-
     nxm_lock_acquire(&lock);
-    for (struct lane *lane = lanes; lane; lane = lane->next)
-        count += lane->head != NULL;
+    struct lane *next = lane ? lane->next : lanes;
     nxm_lock_release(&lock);
-    return count;
+    return next;
+}
+
+/* With room in the poll for what waits on this lane now. */
+static bool claim(struct lane *lane, struct poll *poll)
+{
+    nxm_lock_acquire(&lock);
+    bool free = lane->head && !lane->polled;
+    if (free)
+        lane->polled = true;
+    poll->budget = lane->count;
+    nxm_lock_release(&lock);
+    return free;
+}
+
+static void poll_each_lane(struct poll *poll)
+{
+    CUstreamCaptureMode mode = nxm_capture_relax();
+
+    for (struct lane *lane = lane_after(NULL); lane; lane = lane_after(lane)) {
+        if (claim(lane, poll))
+            poll_lane(lane, poll);
+    }
+    nxm_capture_restore(mode);
 }
 
 /* Everything that waits now, once. */
 static uint64_t poll_all(enum nxm_moment moment, CUcontext context, struct nxm_scope *except)
 {
-    struct poll poll = { .moment = moment, .context = context, .except = except, .budget = atomic_load(&nxm_lane_blocks) };
+    struct poll poll = { .moment = moment, .context = context, .except = except };
 
     if (atomic_load_explicit(&record_owed, memory_order_relaxed) && atomic_exchange(&record_owed, false))
         nxm_lane_captures_closed();
     nxm_mark_poll(NXM_MARK_ALL, except);
-    if (poll.budget != 0)
-        poll_lanes(lane_count(), &poll);
+    if (atomic_load(&nxm_lane_blocks) != 0)
+        poll_each_lane(&poll);
     nxm_giveback_drain(except);
     return poll.bytes;
 }
@@ -298,17 +327,48 @@ static bool is_idle(CUcontext context, unsigned milliseconds)
     return passed;
 }
 
+/* Each gives back first, counts that second, and owes it no more third: what is not owed any more has been counted. */
+bool nxm_lane_room_since(uint64_t given)
+{
+    return atomic_load(&nxm_lane_blocks) != 0 || nxm_mark_any() || nxm_giveback_owed() || nxm_lane_given() != given;
+}
+
+static void flush_idle(CUcontext context, unsigned milliseconds)
+{
+    CUstreamCaptureMode mode = nxm_capture_relax();
+    bool idle = is_idle(context, milliseconds);
+
+    nxm_capture_restore(mode);
+    if (idle)
+        poll_all(NXM_MOMENT_CONTEXT, context, NULL);
+}
+
+/* One context that blocks wait for after the other, in the order of their handles. */
+static CUcontext next_context(CUcontext after)
+{
+    CUcontext next = NULL;
+
+    nxm_lock_acquire(&lock);
+    for (struct lane *lane = lanes; lane; lane = lane->next) {
+        CUcontext context = lane->head && !atomic_load(&lane->head->orphan) ? lane->head->context : NULL;
+        if ((uintptr_t)context > (uintptr_t)after && (!next || context < next))
+            next = context;
+    }
+    nxm_lock_release(&lock);
+    return next;
+}
+
 void nxm_lane_flush(CUcontext context, unsigned milliseconds)
 {
     poll_all(NXM_MOMENT_WAIT, NULL, NULL);
     if (atomic_load(&nxm_lane_blocks) == 0)
         return;
     context = or_current(context);
-    CUstreamCaptureMode mode = nxm_capture_relax();
-    bool idle = is_idle(context, milliseconds);
-    nxm_capture_restore(mode);
-    if (idle)
-        poll_all(NXM_MOMENT_CONTEXT, context, NULL);
+    flush_idle(context, milliseconds);
+    for (CUcontext other = next_context(NULL); other; other = next_context(other)) {
+        if (other != context)
+            flush_idle(other, 0);
+    }
 }
 
 static bool lane_is_empty(uint64_t key)
@@ -417,7 +477,7 @@ CUresult nxm_lane_captures_closed(void)
     return first;
 }
 
-/* Takes out of the lanes what hangs on the context's events. An entry that another thread has in hand only learns of it. */
+/* Takes out of the lanes what hangs on the context's events: still counted. An entry that another thread has in hand only learns of it. */
 static struct nxm_waiting *take_orphans(CUcontext context)
 {
     struct nxm_waiting *orphans = NULL;
@@ -439,8 +499,7 @@ static struct nxm_waiting *take_orphans(CUcontext context)
             *link = entry->next;
             entry->next = orphans;
             orphans = entry;
-            atomic_fetch_sub(&nxm_lane_blocks, 1);
-            atomic_fetch_sub(&waiting_bytes, entry->bytes);
+            lane->count--;
         }
     }
     nxm_lock_release(&lock);
@@ -455,8 +514,10 @@ void nxm_lane_context_gone(CUcontext context, bool alive)
         struct nxm_waiting *next = orphan->next;
         struct nxm_error error = { 0 };
         orphan->next = NULL;
-        if (orphan->scope->context == context || /* closing the scope gives the block back */
-            nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error) != NXM_EUNSUPPORTED)
+        bool done = orphan->scope->context == context || /* closing the scope gives the block back */
+                    nxm_giveback(orphan, NXM_MOMENT_CONTEXT, &error) != NXM_EUNSUPPORTED;
+        count_out(orphan->bytes);
+        if (done)
             nxm_waiting_free(orphan);
         else
             nxm_lane_append(ORPHANS, orphan);

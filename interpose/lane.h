@@ -40,8 +40,18 @@ void nxm_lane_look_round(void);
 
 /* Looks at every lane once and drains every allocator: before memory totals, before "out of memory". Where this context (NULL:
  * the current one) has nothing in flight, or within so many milliseconds has not, releases that wait for all of it are
- * entered too. */
+ * entered too, and those of other contexts that have nothing in flight. */
 void nxm_lane_flush(CUcontext context, unsigned milliseconds);
+
+/* How often something has been given back so far, by whichever thread. */
+static inline uint64_t nxm_lane_given(void)
+{
+    return atomic_load(&nxm_given);
+}
+
+/* Of a call that failed for want of memory, and began at `given`: whether memory has come back since, or a flush, or another thread, may
+ * still give some back. */
+bool nxm_lane_room_since(uint64_t given);
 
 /* Waits, at most so long, for what this stream key has freed, then flushes. Not while a capture is open. */
 void nxm_lane_wait(uint64_t stream_key, unsigned milliseconds);

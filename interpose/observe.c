@@ -1,6 +1,5 @@
 #include "observe.h"
 
-#include "giveback.h"
 #include "lane.h"
 #include "order.h"
 #include "real.h"
@@ -24,12 +23,7 @@ void nxm_observe(enum nxm_table table, enum nxm_class class_, enum nxm_api api, 
 
 bool nxm_observe_made_room(enum nxm_mode mode, CUresult result)
 {
-    uint64_t waiting = 0, waiting_bytes = 0;
-
-    if (mode != NXM_MODE_SERVE || result != CUDA_ERROR_OUT_OF_MEMORY)
-        return false;
-    nxm_lane_amount(&waiting, &waiting_bytes);
-    if (waiting == 0 && !nxm_giveback_owed())
+    if (mode != NXM_MODE_SERVE || result != CUDA_ERROR_OUT_OF_MEMORY || !nxm_lane_room_since(nxm_lane_given()))
         return false;
     nxm_lane_flush(NULL, nxm_options()->oom_wait_ms);
     return true;

@@ -2,10 +2,12 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "capture.h"
 #include "context.h"
 #include "core/log.h"
+#include "core/nap.h"
 #include "core/stack.h"
 #include "cuda_status.h"
 #include "deferral.h"
@@ -85,15 +87,12 @@ CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nx
                           uint64_t tag, nxm_native_call call, void *argument, CUdeviceptr *ret_address)
 {
     struct nxm_block block;
-    uint64_t waiting = 0, waiting_bytes = 0;
+    uint64_t given = nxm_lane_given();
     CUresult result = call(argument, ret_address);
 
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        nxm_lane_amount(&waiting, &waiting_bytes);
-        if (waiting > 0 || nxm_giveback_owed()) {
-            nxm_lane_flush(order ? order->context : NULL, nxm_options()->oom_wait_ms);
-            result = call(argument, ret_address);
-        }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && nxm_lane_room_since(given)) {
+        nxm_lane_flush(order ? order->context : NULL, nxm_options()->oom_wait_ms);
+        result = call(argument, ret_address);
     }
     if (result != CUDA_SUCCESS || *ret_address == 0)
         return result;
@@ -167,17 +166,30 @@ static inline int allocate_once(struct nxm_scope *scope, const struct nxm_order 
     return ask_plugin(scope, order, block, error);
 }
 
-/* What waits on release lanes may be what is missing. */
+static uint64_t now_ms(void)
+{
+    struct timespec now = { 0, 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* What waits on release lanes may be what is missing. Another thread may have it in hand right now, or take what has come back while
+ * its own blocks still wait: natively all that would be room already. So it is tried again while something waits, within bounds. */
 static __attribute__((noinline)) int allocate_after_waiting(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block,
                                   struct nxm_error *error)
 {
-    uint64_t waiting = 0, waiting_bytes = 0;
+    uint64_t end = now_ms() + nxm_options()->oom_wait_ms;
+    int result;
 
-    nxm_lane_amount(&waiting, &waiting_bytes);
-    if (waiting == 0 && !nxm_giveback_owed())
-        return NXM_ENOMEM;
-    nxm_lane_flush(order->context, nxm_options()->oom_wait_ms);
-    int result = allocate_once(scope, order, block, error);
+    for (;;) {
+        nxm_lane_flush(order->context, nxm_options()->oom_wait_ms);
+        uint64_t given = nxm_lane_given();
+        result = allocate_once(scope, order, block, error);
+        if (result != NXM_ENOMEM || !nxm_lane_room_since(given) || nxm_capture_open() || now_ms() >= end)
+            break;
+        nxm_nap(100000);
+    }
     if (result == NXM_ENOMEM && order->cuda.stream_key != 0 && !nxm_capture_open()) {
         nxm_lane_wait(order->cuda.stream_key, nxm_options()->oom_wait_ms);
         result = allocate_once(scope, order, block, error);
@@ -236,8 +248,9 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
     if (nxm_options()->stacks != 0)
         block.stack = nxm_stack_capture(nxm_options()->stacks);
 
+    uint64_t given = nxm_lane_given();
     int result = allocate_once(scope, order, &block, &error);
-    if (result == NXM_ENOMEM)
+    if (result == NXM_ENOMEM && nxm_lane_room_since(given))
         result = allocate_after_waiting(scope, order, &block, &error);
     if (__builtin_expect(result != NXM_OK, 0))
         return not_allocated(result, &error, order, bytes, api, call, argument, ret_address);

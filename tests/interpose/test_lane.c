@@ -484,11 +484,47 @@ static void a_wait_for_one_context_enters_no_release_that_waits_for_another(void
     struct nxm_scope *scope = free_by_a_release_that_may_wait();
 
     nxm_lane_poll_context(OTHER_CONTEXT);
+    fake.context_busy = true;
     nxm_lane_flush(OTHER_CONTEXT, 0);
     assert_int_equal(waiting(), 1);
     nxm_lane_poll_context(FAKE_CONTEXT);
     assert_int_equal(waiting(), 0);
     scope->companion.vtable.struct_size = 0;
+}
+
+static void where_another_context_is_idle_what_waits_there_is_room_too(void **state)
+{
+    (void)state;
+    struct nxm_scope *scope = free_by_a_release_that_may_wait();
+
+    nxm_lane_flush(OTHER_CONTEXT, 0);
+    assert_int_equal(waiting(), 0);
+    scope->companion.vtable.struct_size = 0;
+}
+
+/* What another thread does between the free's look at the open capture and its block's place on a lane. */
+static CUresult alloc_while_the_capture_ends(CUdeviceptr *address, size_t bytes)
+{
+    (void)bytes;
+    *address = 0xD000;
+    assert_true(nxm_capture_ended(FAKE_STREAM, false));
+    nxm_lane_captures_closed();
+    return CUDA_SUCCESS;
+}
+
+static void a_free_that_is_parked_as_the_last_capture_ends_is_not_forgotten(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_synchronous(&order);
+
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    nxm_real.cuMemAlloc_v2 = alloc_while_the_capture_ends;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    nxm_lane_flush(NULL, 0);
+    assert_int_equal(waiting(), 0);
+    assert_false(is_known(address));
 }
 
 static void an_event_that_is_gone_is_replaced(void **state)
@@ -560,6 +596,8 @@ int main(void)
         LANE(a_free_whose_release_may_wait_lasts_as_long_as_the_capture),
         LANE(where_nothing_is_in_flight_room_is_made_at_once),
         LANE(a_wait_for_one_context_enters_no_release_that_waits_for_another),
+        LANE(where_another_context_is_idle_what_waits_there_is_room_too),
+        LANE(a_free_that_is_parked_as_the_last_capture_ends_is_not_forgotten),
         LANE(an_event_that_is_gone_is_replaced),
         LANE(nothing_waits_costs_no_question),
     };

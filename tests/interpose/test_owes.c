@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "core/allocator_state.h"
 #include "fake_driver.h"
 #include "interpose/event.h"
 #include "interpose/hook.h"
@@ -154,6 +155,32 @@ static void a_drain_is_owed_until_a_wait(void **state)
     assert_false(waits_go_through());
 }
 
+static NxmemStatus drains_nothing(void *ctx, uint64_t budget, uint64_t *retired)
+{
+    (void)ctx, (void)budget;
+    *retired = 0;
+    return (NxmemStatus){ .code = NXMEM_STATUS_OK };
+}
+
+/* A plugin in which another thread is draining answers so at once. */
+static void a_drain_that_left_something_is_owed_still(void **state)
+{
+    struct nxm_block block;
+    (void)state;
+    CUdeviceptr address = free_on_stream();
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
+    struct nxm_allocator *allocator = ((struct nxm_scope *)(uintptr_t)block.tag)->allocator;
+    __typeof__(allocator->vtable.drain_releases) drain = allocator->vtable.drain_releases;
+    allocator->vtable.drain_releases = drains_nothing;
+    assert_int_equal(hook_cuStreamSynchronize(FAKE_STREAM), CUDA_SUCCESS);
+    assert_true(is_known(address));
+    assert_true(nxm_giveback_owed());
+    allocator->vtable.drain_releases = drain;
+    assert_int_equal(hook_cuStreamSynchronize(FAKE_STREAM), CUDA_SUCCESS);
+    assert_false(is_known(address));
+    assert_false(waits_go_through());
+}
+
 static void a_failed_wait_gives_nothing_back_and_is_looked_behind(void **state)
 {
     (void)state;
@@ -218,6 +245,7 @@ int main(void)
         OWES(what_waits_on_a_lane_is_looked_at_until_it_has_passed),
         OWES(a_mark_is_looked_at_until_it_has_passed),
         OWES(a_drain_is_owed_until_a_wait),
+        OWES(a_drain_that_left_something_is_owed_still),
         OWES(a_failed_wait_gives_nothing_back_and_is_looked_behind),
         OWES(a_driver_without_one_of_them_is_never_called_blindly), /* it must be the last */
     };
