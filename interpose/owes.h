@@ -1,6 +1,6 @@
 /* Whether the shim owes anything that a wait of the program, or its question to a stream, is the moment for: blocks on lanes, marks, a
- * drain. When it does not, those hooks are the driver's function and nothing else. Owns one word; any
- * thread; no locks.
+ * drain. When it does not, those hooks are the driver's function and nothing else: what comes to be owed while such a wait lasts is
+ * looked at in the next call. Owns one word, which lane.c clears; any thread; no locks.
  *
  * It is true from the start, and whenever something comes to be owed; only who has looked everywhere makes it false. Whoever owes
  * counts first and says so second; whoever looks takes the word back first and looks second: one of the two sees the other.

@@ -54,6 +54,12 @@ static CUdeviceptr allocate_on_stream(struct nxm_order *order)
     return allocate(order);
 }
 
+static void begin_capture(void)
+{
+    nxm_capture_announce();
+    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+}
+
 static uint64_t waiting(void)
 {
     uint64_t blocks, bytes;
@@ -258,8 +264,7 @@ static void what_a_capture_forbids_is_asked_in_the_blocks_own_context(void **sta
     (void)state;
     CUdeviceptr address = allocate_synchronous(&order);
 
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     fake.current = NULL;
     none.cuda.kind = NXMEM_CUDA_ORDER_SYNCHRONOUS;
     assert_int_equal(nxm_serve_free(address, &none, native_free, NULL), CUDA_SUCCESS);
@@ -276,8 +281,7 @@ static void a_free_during_a_capture_is_parked_and_released_after_it(void **state
     (void)state;
     CUdeviceptr address = allocate_synchronous(&order);
 
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     fake.capturing = true;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     assert_int_equal(fake.context_records, 0); /* a record would invalidate the capture */
@@ -307,8 +311,7 @@ static void a_block_in_the_hands_of_a_recorder_is_nobody_elses(void **state)
     (void)state;
     CUdeviceptr address = allocate_synchronous(&order);
 
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     fake.capturing = true;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     fake.capturing = false;
@@ -339,8 +342,7 @@ static void an_event_that_is_not_to_be_had_keeps_no_other_block_waiting(void **s
     (void)state;
     for (int i = 0; i < 3; i++)
         addresses[i] = allocate_synchronous(&order);
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     fake.capturing = true;
     for (int i = 0; i < 3; i++)
         assert_int_equal(nxm_serve_free(addresses[i], &order, native_free, NULL), CUDA_SUCCESS);
@@ -362,8 +364,7 @@ static void what_a_capture_forbids_is_the_frees_result(void **state)
     (void)state;
     CUdeviceptr address = allocate_synchronous(&order);
 
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     fake.capturing = true;
     fake.alloc_result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -518,8 +519,7 @@ static void a_free_that_is_parked_as_the_last_capture_ends_is_not_forgotten(void
     (void)state;
     CUdeviceptr address = allocate_synchronous(&order);
 
-    nxm_capture_announce();
-    nxm_capture_begun(FAKE_STREAM, false, CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS);
+    begin_capture();
     nxm_real.cuMemAlloc_v2 = alloc_while_the_capture_ends;
     assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
     nxm_lane_flush(NULL, 0);
