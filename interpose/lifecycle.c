@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "door.h"
 #include "exit.h"
+#include "forks.h"
 #include "lane.h"
 #include "peers.h"
 #include "process.h"
@@ -44,8 +45,10 @@ static void start(void)
         return;
     nxm_scope_reclaim_with(nxm_lane_reclaim);
     nxm_scope_greet_with(nxm_peers_tell);
+    nxm_forks_hold();
     nxm_process_load_plugin();
     nxm_exit_register(); /* after the plugin, so that X1 runs before the plugin's own exit handlers */
+    nxm_forks_let();
     nxm_log(NXM_LOG_INFO, "version %s, plugin %s", NXM_VERSION, nxm_plugin() ? nxm_plugin_path() : "none");
     say_what_is_hooked();
 }

@@ -14,6 +14,7 @@
 #include "core/stack.h"
 #include "core/trace.h"
 #include "door.h"
+#include "forks.h"
 #include "label.h"
 #include "route_names.h"
 #include "thread.h"
@@ -54,6 +55,12 @@ static void mark_as_ours(void)
         atomic_store(&mark, NXM_ASK_PID);
 }
 
+static void in_child(void)
+{
+    nxm_forks_in_child();
+    pass_through();
+}
+
 bool nxm_process_ask_pid(void)
 {
     return nxm_journal() && nxm_journal()->pid != getpid();
@@ -64,7 +71,7 @@ void nxm_process_watch_forks(void)
     static _Atomic bool watched;
 
     if (__register_atfork && !atomic_exchange(&watched, true))
-        __register_atfork(NULL, NULL, pass_through, NULL);
+        __register_atfork(nxm_forks_before, nxm_forks_in_parent, in_child, NULL);
 }
 
 /* --- the journal -------------------------------------------------------------------------------------------- */

@@ -19,4 +19,13 @@ for begun in "" begun; do
             'prints "= 7"'
     done
 done
+
+# The lock of libc's list of exit handlers is another's, and just as bad to be forked with.
+program=$programs/fork-in-first-use
+for way in after before; do
+    native "$program" $way
+    keep_native
+    run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/slow_on_exit.so" "$program" $way
+    proves "no_child_comes_between_registrations_for_exit_when_its_fork_begins_${way}_first_use" same_output same_status 'prints "= 10"'
+done
 finish

@@ -7,10 +7,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "fake_driver.h"
 #include "interpose/door.h"
+#include "interpose/forks.h"
 #include "interpose/lifecycle.h"
 #include "interpose/process.h"
 #include "interpose/thread.h"
@@ -58,6 +60,24 @@ static void of_eight_first_callers_all_are_served(void **state)
         assert_non_null(served);
     }
     pthread_join(onlooker, NULL);
+}
+
+static _Atomic unsigned naps;
+
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    naps++;
+    return clock_nanosleep(CLOCK_REALTIME, 0, wanted, left);
+}
+
+static void after_the_first_use_no_fork_is_held_up(void **state)
+{
+    unsigned before = naps;
+
+    (void)state;
+    nxm_forks_before();
+    nxm_forks_in_parent();
+    assert_int_equal(naps - before, 0);
 }
 
 static void a_call_inside_a_foreign_call_is_the_plugins(void **state)
@@ -139,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_may_not_begin_begins_nothing),
         cmocka_unit_test(of_eight_first_callers_all_are_served),
+        cmocka_unit_test(after_the_first_use_no_fork_is_held_up),
         cmocka_unit_test(a_call_inside_a_foreign_call_is_the_plugins),
         cmocka_unit_test(a_call_from_the_plugins_code_is_the_plugins),
         cmocka_unit_test(the_plugin_is_not_taken_from_under_a_thread_that_is_inside),
