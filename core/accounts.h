@@ -30,7 +30,7 @@ void nxm_accounts_count_beyond(struct nxm_allocator *allocator, const struct nxm
 /* By one more block, or (`sign` -1) one less. */
 static inline void nxm_accounts_count(struct nxm_allocator *allocator, const struct nxm_block *block, uint32_t here, uint64_t sign)
 {
-    nxm_spread_add_at(&allocator->sums, here, NXM_SUM_BYTES, block->bytes * sign);
+    nxm_spread_note_at(&allocator->sums, here, NXM_SUM_BYTES, block->bytes * sign);
     if (__builtin_expect(block->owned != block->bytes || block->mapped != block->bytes, 0))
         nxm_accounts_count_beyond(allocator, block, sign);
 }
@@ -39,7 +39,7 @@ static inline void nxm_accounts_count_in(struct nxm_allocator *allocator, const 
 {
     uint32_t here = nxm_spread_here();
 
-    nxm_spread_add_at(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, 1);
+    nxm_spread_note_at(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, 1);
     nxm_accounts_count(allocator, block, here, 1);
 }
 
@@ -48,7 +48,7 @@ static inline void nxm_accounts_count_out(struct nxm_allocator *allocator, const
     uint32_t here = nxm_spread_here();
 
     nxm_accounts_count(allocator, block, here, UINT64_MAX);
-    nxm_spread_add_at(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, UINT64_MAX);
+    nxm_spread_note_at(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, UINT64_MAX);
 }
 
 /* Records a block that the plugin has just handed out: NXM_EEXIST (live already, or in a quarantined span),

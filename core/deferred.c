@@ -95,7 +95,7 @@ static inline void complete(struct nxm_allocator *allocator, struct nxm_entry *e
         nxm_spread_add_at(&allocator->sums, here, NXM_SUM_TELLING, 1);
     if (told && !stayed) /* the foreign function may take its time: nobody waits for it */
         atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
-    nxm_spread_add_at(&allocator->sums, here, NXM_SUM_QUEUED, UINT64_MAX);
+    nxm_spread_note_at(&allocator->sums, here, NXM_SUM_QUEUED, UINT64_MAX);
     nxm_accounts_settle(allocator, &entry->block, &release);
     if (!told && !stayed)
         nxm_pins_give(&allocator->options.pins);
@@ -164,9 +164,9 @@ static __attribute__((noinline)) NxmemStatus release_completed(void *host_ctx, c
     if (host_ctx == NULL || published == NULL)
         return refuse_completion(NXMEM_STATUS_INVALID_ARGUMENT, "null pointer");
     tallies = allocator->tallies;
-    nxm_spread_add_at(tallies, here, NXM_TALLY_INSIDE, 1);
+    nxm_spread_note_at(tallies, here, NXM_TALLY_INSIDE, 1);
     taken = take_completion(allocator, published, here, &refusal);
-    nxm_spread_add_at(tallies, here, NXM_TALLY_INSIDE, UINT64_MAX);
+    nxm_spread_note_at(tallies, here, NXM_TALLY_INSIDE, UINT64_MAX);
     if (taken)
         return nxm_status_ok();
     return refusal;
@@ -302,7 +302,7 @@ static inline __attribute__((always_inline)) int ask_plugin(struct nxm_allocator
     uint64_t ticket = 0;
 
     /* Counted, then findable, then asked for: the plugin may complete from inside the call. */
-    nxm_spread_raise(&allocator->sums, NXM_SUM_QUEUED, 1);
+    nxm_spread_note_at(&allocator->sums, nxm_spread_here(), NXM_SUM_QUEUED, 1);
     nxm_queued_publish(&allocator->queued, entry);
     NxmemStatus status = call_enqueue(allocator, &allocation, call, argument, &ticket);
     if (status.code == NXMEM_STATUS_OK)

@@ -2,14 +2,17 @@
 
 __thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
 
-/* There may be more threads than lines. */
+/* There may be more threads than lines. Nobody takes back the line of a thread that ends: it would have to be noticed. */
 uint32_t nxm_spread_assign(void)
 {
     static atomic_uint given;
 
-    if (nxm_spread_place == 0)
-        nxm_spread_place = (atomic_fetch_add_explicit(&given, 1, memory_order_relaxed) % (NXM_SPREAD_LINES - 1) + 1) *
-                           (uint32_t)sizeof(struct nxm_spread_line);
+    if (nxm_spread_place == 0) {
+        unsigned before = atomic_fetch_add_explicit(&given, 1, memory_order_relaxed), own = NXM_SPREAD_LINES - NXM_SPREAD_SHARED;
+        unsigned line = before < own ? NXM_SPREAD_SHARED + before : before % (NXM_SPREAD_SHARED - 1) + 1;
+
+        nxm_spread_place = line * (uint32_t)sizeof(struct nxm_spread_line);
+    }
     return nxm_spread_place;
 }
 

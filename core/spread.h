@@ -14,7 +14,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define NXM_SPREAD_LINES 64u
+#define NXM_SPREAD_LINES 128u
+#define NXM_SPREAD_SHARED 32u /* so many of them, the first, may be several threads'; each other is one thread's for good */
 #define NXM_SPREAD_SUMS 8u
 
 /* So far apart that wherever the memory begins no two lines meet in one of the processor's. */
@@ -44,6 +45,22 @@ static inline void nxm_spread_add_at(struct nxm_spread *spread, uint32_t here, u
     struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
 
     atomic_fetch_add_explicit(&line->sums[sum], amount, memory_order_seq_cst);
+}
+
+/* Others see it no earlier than what came before, and no later than what is stored afterwards; but what is looked at afterwards may
+ * be looked at before others see it. A thread's own line nobody else moves, so one plain instruction is enough, which no signal
+ * handler of the thread can cut in two. */
+static inline void nxm_spread_note_at(struct nxm_spread *spread, uint32_t here, unsigned sum, uint64_t amount)
+{
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    if (__builtin_expect(here >= NXM_SPREAD_SHARED * sizeof *line, 1)) {
+        __asm__ volatile("addq %1, %0" : "+m"(line->sums[sum]) : "er"(amount) : "memory", "cc");
+        return;
+    }
+#endif
+    atomic_fetch_add_explicit(&line->sums[sum], amount, memory_order_release);
 }
 
 static inline void nxm_spread_raise(struct nxm_spread *spread, unsigned sum, uint64_t amount)

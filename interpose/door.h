@@ -22,7 +22,7 @@ static inline void nxm_door_count_in(void)
 
 static inline void nxm_door_count_out(void)
 {
-    nxm_spread_lower(&nxm_door_inside, 0, 1);
+    nxm_spread_note_at(&nxm_door_inside, nxm_spread_here(), 0, UINT64_MAX);
 }
 
 static inline bool nxm_door_is_closed(void)

@@ -170,7 +170,7 @@ static void unpin_scope(void *argument)
 {
     struct nxm_scope *scope = argument; /* never freed, so that a late completion may still come here */
 
-    nxm_spread_lower(scope->counts, NXM_SCOPE_PINS, 1);
+    nxm_spread_note_at(scope->counts, nxm_spread_here(), NXM_SCOPE_PINS, UINT64_MAX);
 }
 
 static void open_scope(struct nxm_scope *scope)

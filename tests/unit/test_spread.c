@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -35,9 +37,17 @@ static void *move_both_ways(void *unused)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         nxm_spread_raise(&spread, FIRST, 3);
+        nxm_spread_note_at(&spread, nxm_spread_here(), SECOND, 5);
         nxm_spread_lower(&spread, FIRST, 2);
+        nxm_spread_note_at(&spread, nxm_spread_here(), SECOND, 0 - (uint64_t)4);
     }
     return unused;
+}
+
+static void *move_on_its_own_line(void *unused)
+{
+    assert_true(nxm_spread_assign() >= NXM_SPREAD_SHARED * sizeof(struct nxm_spread_line));
+    return move_both_ways(unused);
 }
 
 static void nothing_is_lost_between_threads(void **state)
@@ -47,10 +57,11 @@ static void nothing_is_lost_between_threads(void **state)
     (void)state;
     memset(&spread, 0, sizeof spread);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, move_both_ways, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? move_both_ways : move_on_its_own_line, NULL), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(nxm_spread_sum(&spread, FIRST), (uint64_t)THREADS * ROUNDS);
+    assert_int_equal(nxm_spread_sum(&spread, SECOND), (uint64_t)THREADS * ROUNDS);
 }
 
 /* A thread's line may be another's too: there are more threads than lines. */
@@ -71,6 +82,34 @@ static void nothing_is_lost_on_a_line_that_threads_share(void **state)
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(spread.lines[7].sums[FIRST], (uint64_t)THREADS * ROUNDS);
+    assert_int_equal(spread.lines[7].sums[SECOND], (uint64_t)THREADS * ROUNDS);
+}
+
+static volatile unsigned interrupted;
+
+static void add_in_handler(int unused)
+{
+    (void)unused;
+    nxm_spread_note_at(&spread, nxm_spread_here(), FIRST, 1);
+    interrupted++;
+}
+
+/* A program's handler may allocate: what it adds to its thread's own line stays. */
+static void nothing_is_lost_when_a_handler_comes_between(void **state)
+{
+    const struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
+    uint64_t added = 0;
+
+    (void)state;
+    memset(&spread, 0, sizeof spread);
+    assert_true(nxm_spread_assign() >= NXM_SPREAD_SHARED * sizeof(struct nxm_spread_line));
+    signal(SIGALRM, add_in_handler);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (interrupted < 500 || added < 100000)
+        for (int i = 0; i < 1000; i++, added++)
+            nxm_spread_note_at(&spread, nxm_spread_here(), FIRST, 1);
+    setitimer(ITIMER_REAL, &never, NULL);
+    assert_int_equal(nxm_spread_sum(&spread, FIRST), added + interrupted);
 }
 
 static void every_line_is_in_the_sum(void **state)
@@ -109,17 +148,21 @@ static void threads_one_after_the_other_get_lines_of_their_own(void **state)
     assert_int_not_equal(lines[0], 0);
 }
 
-/* Only this thread is given lines here. */
+/* Only this thread is given lines here. Those that are one thread's alone run out, and are not given again. */
 static void lines_that_are_given_out_lie_inside(void **state)
 {
     uint32_t mine = nxm_spread_place;
+    unsigned given[NXM_SPREAD_LINES] = { 0 };
 
     (void)state;
     for (uint32_t i = 0; i < 3 * NXM_SPREAD_LINES; i++) {
         nxm_spread_place = 0;
         assert_in_range(nxm_spread_assign(), 1, sizeof spread - 1);
         assert_int_equal(nxm_spread_place % sizeof(struct nxm_spread_line), 0);
+        given[nxm_spread_place / sizeof(struct nxm_spread_line)]++;
     }
+    for (uint32_t line = 0; line < NXM_SPREAD_LINES; line++)
+        assert_in_range(given[line], line > 0 && line < NXM_SPREAD_SHARED, line == 0 ? 0 : line < NXM_SPREAD_SHARED ? UINT32_MAX : 1);
     nxm_spread_place = mine;
 }
 
@@ -219,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_sum_is_what_was_raised_less_what_was_lowered),
         cmocka_unit_test(nothing_is_lost_between_threads),
         cmocka_unit_test(nothing_is_lost_on_a_line_that_threads_share),
+        cmocka_unit_test(nothing_is_lost_when_a_handler_comes_between),
         cmocka_unit_test(every_line_is_in_the_sum),
         cmocka_unit_test(threads_one_after_the_other_get_lines_of_their_own),
         cmocka_unit_test(lines_that_are_given_out_lie_inside),
