@@ -21,7 +21,7 @@ proves() {
 
 run() {
     rm -f "$out/$1.log"
-    LD_LIBRARY_PATH=$build/sim SIMCUDA_LOG=$out/$1.log timeout 60 "$out/$1" >"$out/$1.out" || return 1
+    LD_LIBRARY_PATH=$build/sim SIMCUDA_LOG=$out/$1.log timeout 300 "$out/$1" >"$out/$1.out" || return 1
     tests/sim/traffic "$out/$1.log" >"$out/$1.traffic"
 }
 

@@ -19,7 +19,7 @@ emulated() { # [env] [VARIABLE=VALUE]… program [argument]…
         settings+=(-E "$1")
         shift
     done
-    run timeout 100 qemu-aarch64 -L $sysroot "${settings[@]}" "$@"
+    run timeout 300 qemu-aarch64 -L $sysroot "${settings[@]}" "$@"
 }
 native() { emulated "$@"; }
 shimmed() {

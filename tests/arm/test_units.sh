@@ -38,7 +38,7 @@ for program in "$here"/routing/test_* "$here"/interpose/test_* "$here"/unit/test
         continue
     fi
     # shellcheck disable=SC2086 # the emulator is a command line
-    run timeout 100 $NXM_EMULATOR -E LD_LIBRARY_PATH="$NXM_EMULATED_LIBRARIES" "$program"
+    run timeout 300 $NXM_EMULATOR -E LD_LIBRARY_PATH="$NXM_EMULATED_LIBRARIES" "$program"
     proves "${name}_holds_on_arm" ran "ended $name" "fails_where_it_must $name"
 done
 [ -z "$left" ] || echo "not begun after $seconds s:$left"

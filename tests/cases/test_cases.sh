@@ -101,7 +101,7 @@ for close in "" 1; do
     native env CLOSE_ALL=$close "$cases/imported-twice"
     keep_native
     rm -f "$work"/report*
-    run timeout 60 env CLOSE_ALL=$close NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$cases/imported-twice"
+    run timeout 300 env CLOSE_ALL=$close NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$cases/imported-twice"
     proves "imports${close:+_closed_once_more}_are_the_same" same_output same_status
     grep -lE '"IMPORTED": .*"ever_blocks": 1' "$work"/report.* | head -n 1 | xargs -I{} cp {} "$work/report" # the importer's
     proves "imports${close:+_closed_once_more}_are_mappings" "class_is IMPORTED live_blocks $([ "$close" ] && echo 0 || echo 1)" \

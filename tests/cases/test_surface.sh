@@ -40,7 +40,7 @@ proves "a_pool_chosen_by_location_is_the_programs" 'class_is POOL live_bytes 100
 native env OLD_FORM=1 "$cases/imported-twice"
 keep_native
 rm -f "$work"/report*
-run timeout 60 env OLD_FORM=1 NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$cases/imported-twice"
+run timeout 300 env OLD_FORM=1 NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$cases/imported-twice"
 proves "imports_by_the_old_form_are_the_same" same_output same_status
 grep -lE '"IMPORTED": .*"ever_blocks": 1' "$work"/report.* | head -n 1 | xargs -I{} cp {} "$work/report" # the importer's
 proves "imports_by_the_old_form_are_mappings" 'class_is IMPORTED live_blocks 1' 'amount_is leaked 0 0'

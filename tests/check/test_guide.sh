@@ -12,7 +12,7 @@ proves "there_are_commands_to_run" '[ "$(wc -l <"$work/commands")" -ge 7 ]'
 proves "each_begin_has_its_end" '[ "$(grep -c "commands: begin" docs/plugin-guide.md)" = "$(grep -c "commands: end" docs/plugin-guide.md)" ]'
 cd "$work/tree" || exit 1
 while read -r command; do
-    run timeout 100 env -u LD_LIBRARY_PATH NXMEM_REPORT="$work/report" bash -c "$command"
+    run timeout 300 env -u LD_LIBRARY_PATH NXMEM_REPORT="$work/report" bash -c "$command"
     proves "$command" 'exits 0' is_silent
     case $command in
     nm*) proves "it_exports_the_three_names_only" '[ "$(awk "{ print \$3 }" "$work/out" | sort | xargs)" = "NxmemCreateAllocatorFactories NxmemNegotiate NxmemQueryUnloadReadiness" ]' ;;

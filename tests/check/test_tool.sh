@@ -5,8 +5,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/check/verdicts.sh
 crooked=$work/crooked.so # nobody else's
 cp "$here/tests/check/crooked.so" "$crooked"
-check() { run timeout 100 "$check" "$@"; }
-with() { local word=$1; shift; run timeout 100 env CROOKED="$word" "$check" "$@"; }
+check() { run timeout 300 "$check" "$@"; }
+with() { local word=$1; shift; run timeout 300 env CROOKED="$word" "$check" "$@"; }
 
 check --list
 proves "each_rule_is_listed" 'exits 0' is_silent '[ "$(wc -l <"$work/out")" = "$(grep -c "^RULE(" scripts/nxmem-check/rules.def)" ]'
@@ -85,7 +85,7 @@ check --only failed-is-live "$crooked"
 proves "what_was_never_tried_is_no_pass" 'exits 2' 'prints "nothing was tried: 0 passed, 0 failed, 1 not applicable"' says_one_line 'says "no rule was applicable"'
 check --json --only failed-is-live "$crooked"
 proves "in_json_neither" 'exits 2' 'prints "\"verdict\":\"n/a\""'
-(cd "$(dirname "$crooked")" && run timeout 100 "$check" --only agrees "$(basename "$crooked")"; echo "$status" >"$work/status")
+(cd "$(dirname "$crooked")" && run timeout 300 "$check" --only agrees "$(basename "$crooked")"; echo "$status" >"$work/status")
 proves "a_plugin_is_looked_for_in_the_folder_one_is_in" '[ "$(cat "$work/status")" = 0 ]' 'grep -q "pass  5.2 " "$work/out"'
 
 # --- plugins that do not come back ---
@@ -119,14 +119,14 @@ becomes() { # number of processes, at least or exactly
     return 1
 }
 ended_by() { # signal
-    env --default-signal=INT CROOKED=child-apart-hangs "$check" --timeout 60 --only 11.5 "$crooked" >/dev/null 2>&1 &
+    env --default-signal=INT CROOKED=child-apart-hangs "$check" --timeout 300 --only 11.5 "$crooked" >/dev/null 2>&1 &
     becomes -ge 4 || return 1 # the tool, the keeper, the rule, and what the plugin left
     kill -"$1" $!
     wait $! 2>/dev/null
     becomes -eq 0
 }
 for signal in TERM INT KILL; do proves "nor_when_the_tool_is_ended_by_$signal" "ended_by $signal"; done
-run timeout 100 env --ignore-signal=CHLD CROOKED=large-exits "$check" --timeout 2 --only 11.5 "$crooked"
+run timeout 300 env --ignore-signal=CHLD CROOKED=large-exits "$check" --timeout 2 --only 11.5 "$crooked"
 proves "a_caller_that_ignores_the_end_of_children_changes_nothing" 'exits 1' 'prints "ends the process with status 3"'
 
 # --- output ---
@@ -135,7 +135,7 @@ cat >"$work/chatty.c" <<'C'
 __attribute__((constructor)) static void talk(void) { puts("chatter \033[31m"); fflush(stdout); }
 C
 ${CC:-gcc} -shared -fPIC -o "$work/chatty.so" "$work/chatty.c"
-run timeout 100 env LD_LIBRARY_PATH="$work" "$check" --json "$work/chatty.so"
+run timeout 300 env LD_LIBRARY_PATH="$work" "$check" --json "$work/chatty.so"
 proves "what_a_plugin_prints_is_not_in_the_report" 'exits 1' '! grep -q chatter "$work/out"' 'says chatter' 'python3 -m json.tool "$work/out" >/dev/null'
 with speaks-in-lines --only 11.5 "$crooked"
 proves "what_a_plugin_says_is_one_line_without_controls" 'exits 1' '[ "$(grep -c . "$work/out")" = 4 ]' 'prints "OUT_OF_MEMORY: no?  pass  11.5    allocates?[2K??2J"' \
@@ -181,8 +181,8 @@ proves "unless_it_does_not_want_them" 'exits 0' 'grep -q "  pass" "$work/out"' '
 check --only agrees host
 proves "a_short_name_is_looked_up_beside_the_shim" 'exits 0' 'prints "lib/nxmem/host.so"'
 mkdir "$work/names" && cp "$crooked" "$work/names/host"
-(cd "$work/names" && run timeout 100 "$check" --only agrees host; cp "$work/out" "$work/beside"
- run timeout 100 "$check" --only agrees ./host; cp "$work/out" "$work/here")
+(cd "$work/names" && run timeout 300 "$check" --only agrees host; cp "$work/out" "$work/beside"
+ run timeout 300 "$check" --only agrees ./host; cp "$work/out" "$work/here")
 proves "also_where_a_file_has_it" 'grep -q "lib/nxmem/host.so" "$work/beside"' 'grep -q "names/host" "$work/here"'
 check nobody
 proves "a_name_that_nobody_has_is_told_with_where_it_was_looked_for" 'exits 2' says_one_line prints_nothing 'says "nxmem/nobody.so"'
@@ -193,12 +193,12 @@ proves "an_empty_name_is_none" 'exits 2' says_one_line prints_nothing 'says "emp
 # No driver anywhere: a plugin that opens all the same is not blamed, nor told of rule by rule.
 ${CC:-gcc} -shared -fPIC -Iinclude -o "$work/minimal.so" plugins/minimal.c
 for plugin in "$work/minimal.so" "$here/lib/nxmem/direct.so"; do
-    run timeout 100 env -u LD_LIBRARY_PATH "$check" --only agrees --only opens --only allocates "$plugin"
+    run timeout 300 env -u LD_LIBRARY_PATH "$check" --only agrees --only opens --only allocates "$plugin"
     proves "without_a_driver_$(basename "$plugin")_gets_one_line_that_says_so" 'exits 2' '[ "$(grep -c "n/a " "$work/out")" = 1 ]' 'prints "(device 0 to 15)"' \
         says_one_line 'says "no CUDA driver"' 'says "LD_LIBRARY_PATH=build/sim"'
 done
-run timeout 100 "$check" --only opens "$here/lib/nxmem/direct.so"
+run timeout 300 "$check" --only opens "$here/lib/nxmem/direct.so"
 proves "devices_beyond_those_there_are_get_one_line" 'exits 0' '[ "$(grep -c "n/a " "$work/out")" = 1 ]' 'grep -q "mechanism direct (device [0-9]* to 15)" "$work/out"'
-run timeout 100 env LD_LIBRARY_PATH="$here/tests/plugins/fixtures/hollow" "$check" --mechanism direct "$here/lib/nxmem/direct.so"
+run timeout 300 env LD_LIBRARY_PATH="$here/tests/plugins/fixtures/hollow" "$check" --mechanism direct "$here/lib/nxmem/direct.so"
 proves "without_devices_nothing_is_proven" 'exits 2' 'says "no mechanism could be opened"' 'prints "n/a   all"'
 finish

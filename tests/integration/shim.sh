@@ -14,10 +14,10 @@ unset NXMEM_PLUGIN NXMEM_MECHANISM NXMEM_ON_ERROR NXMEM_FREE NXMEM_REPORT NXMEM_
     NXMEM_STACKS NXMEM_SUPPRESSIONS NXMEM_VERBOSE NXMEM_HOST_AS_DEVICE NXMEM_HOST_LIMIT NXMEM_FAULTY
 
 # Each leaves $work/out, $work/err, $status (tests/shell.sh); shimmed runs also $work/report.
-native() { run timeout 60 "$@"; }
+native() { run timeout 300 "$@"; }
 shimmed() {
     rm -f "$work/report"
-    run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$@"
+    run timeout 300 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$@"
 }
 on_host() { shimmed NXMEM_PLUGIN=host NXMEM_HOST_AS_DEVICE=1 SIMCUDA_HOST_MEMORY=1 "$@"; }
 

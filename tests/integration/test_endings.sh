@@ -15,7 +15,7 @@ ends_so_with() { # plugin, environment…
     local plugin=$1
     shift
     rm -f "$work"/report*
-    run timeout 60 env NXMEM_REPORT="$work/report.%p" LD_PRELOAD="$preload" "$@" "$program" "$way"
+    run timeout 300 env NXMEM_REPORT="$work/report.%p" LD_PRELOAD="$preload" "$@" "$program" "$way"
     proves "${way}_ends_the_same_with_$plugin" same_output same_status "${quiet:-is_silent}" "${reported:-one_report}"
 }
 with_each() {

@@ -13,7 +13,7 @@ for begun in "" begun; do
         native "$program" $way $begun
         keep_native
         rm -f "$work/seen"
-        run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/stopping_lock.so" "$program" $way $begun
+        run timeout 300 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/stopping_lock.so" "$program" $way $begun
         case $way in release) stopped='[ ! -e "$work/seen" ]' ;; *) stopped='[ -e "$work/seen" ]' ;; esac
         proves "a_child_hangs_on_nothing_when_a_thread_is_in_${way}${begun:+_and_the_shim_has_begun}" same_output same_status "$stopped" \
             'prints "= 7"'
@@ -25,7 +25,7 @@ program=$programs/fork-in-first-use
 for way in after before; do
     native "$program" $way
     keep_native
-    run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/slow_on_exit.so" "$program" $way
+    run timeout 300 env NXMEM_REPORT=none LD_PRELOAD="$shim:$here/tests/integration/preload/slow_on_exit.so" "$program" $way
     proves "no_child_comes_between_registrations_for_exit_when_its_fork_begins_${way}_first_use" same_output same_status 'prints "= 10"'
 done
 finish

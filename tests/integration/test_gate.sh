@@ -21,7 +21,7 @@ ends() { # way, what, environment…
     native "$program" $way $what
     keep_native
     rm -f "$work"/report* "$work/seen" "$journal"
-    run timeout 60 env GATE_PLUGIN="$path" NXMEM_PLUGIN="$path" "$@" \
+    run timeout 300 env GATE_PLUGIN="$path" NXMEM_PLUGIN="$path" "$@" \
         NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$program" $way $what
     proves "nothing_differs_when_${way}_leaves_${what}_of_${plugin}" same_output same_status is_silent
 }

@@ -8,7 +8,7 @@ program=$programs/killed
 journal=$work/journal
 size=NXMEM_JOURNAL_SIZE=64
 
-read_journal() { run timeout 60 "$tool" --format "$1" "$journal"; }
+read_journal() { run timeout 300 "$tool" --format "$1" "$journal"; }
 # The report without addresses, and without what tells the two apart on purpose: how the process ended.
 lasting() { grep -v '"gate"\|"host":\|"plugin":\|"note"\|"pid"\|"pc":' "$1" | sed 's/"address": [0-9]*//'; }
 same_report() { diff <(lasting "$work/by-itself") <(lasting "$work/out") >"$work/err"; }
@@ -102,7 +102,7 @@ proves "a_journal_that_cannot_be_made_is_said_so" same_output same_status says_o
 rm -f "$journal"
 shimmed NXMEM_JOURNAL="$work/%e.%p" $size "$program" end
 proves "names_hold_program_and_process" 'ls "$work"/killed.[0-9]*'
-run bash -c 'ulimit -f 900000; exec timeout 60 env SIMCUDA_MEMORY=64M NXMEM_REPORT="$1/report" LD_PRELOAD="$2" NXMEM_JOURNAL="$1/limited" "$3" end' - "$work" "$preload" "$program"
+run bash -c 'ulimit -f 900000; exec timeout 300 env SIMCUDA_MEMORY=64M NXMEM_REPORT="$1/report" LD_PRELOAD="$2" NXMEM_JOURNAL="$1/limited" "$3" end' - "$work" "$preload" "$program"
 proves "a_file_that_may_not_grow_is_no_journal" same_output same_status says_one_line 'says "File too large"' '[ ! -e "$work/limited" ]'
 shimmed NXMEM_JOURNAL="$journal" NXMEM_JOURNAL_SIZE=16 NXMEM_STACKS=0 "$program" kill
 read_journal text
@@ -125,7 +125,7 @@ proves "suppressions_that_are_not_there_are_named" 'exits 2' says_one_line 'says
 
 # Programs that close what they did not open, or have no standard streams.
 rm -f "$journal"
-run bash -c 'exec timeout 60 env NXMEM_REPORT="$1/report" LD_PRELOAD="$2" NXMEM_JOURNAL="$3" NXMEM_JOURNAL_SIZE=64 "$4" "$1/data"' \
+run bash -c 'exec timeout 300 env NXMEM_REPORT="$1/report" LD_PRELOAD="$2" NXMEM_JOURNAL="$3" NXMEM_JOURNAL_SIZE=64 "$4" "$1/data"' \
     - "$work" "$preload" "$journal" "$programs/closes-all"
 proves "a_journal_is_no_standard_stream_and_no_file_of_the_programs" 'exits 0' '[ "$(wc -c <"$work/data")" = 65536 ]' \
     '[ "$(tr -d x <"$work/data" | wc -c)" = 0 ]'
@@ -137,7 +137,7 @@ proves "a_report_does_not_go_over_its_journal" 'exits 2' says_one_line 'says "th
 # A bad journal.
 cp --sparse=always "$journal" "$work/good"
 bad() { # name, what it says
-    run timeout 60 "$tool" "$work/bad"
+    run timeout 300 "$tool" "$work/bad"
     proves "$1" 'exits 2' says_one_line "says \"$2\"" prints_nothing
 }
 : >"$work/bad"
@@ -153,7 +153,7 @@ rm -f "$work/bad"
 bad "a_journal_that_is_not_there_is_said_so" "No such file"
 cp --sparse=always "$work/good" "$work/bad"
 head -c 1000000 /dev/zero | tr '\0' '\377' | dd of="$work/bad" bs=4096 seek=1 conv=notrunc status=none
-run timeout 130 "$tool" "$work/bad"
+run timeout 300 "$tool" "$work/bad"
 # Its reader ends by whatever it meets, which a sanitizer tells at length.
 one_line=says_one_line
 [ -z "${SAN:-}" ] || one_line=true
@@ -172,7 +172,7 @@ with open(sys.argv[1], "r+b") as f:
     f.seek(0)
     f.write(data)
 PYTHON
-    run timeout 130 "$tool" "$work/bad"
+    run timeout 300 "$tool" "$work/bad"
     { [ "$status" -le 2 ] && { [ -n "${SAN:-}" ] || ! grep -qv '^nxmem' "$work/err"; }; } && survived=$((survived + 1))
 done
 proves "a_damaged_journal_ends_no_reader" '[ $survived = '${NXMEM_TEST_SEEDS:-12}' ]'

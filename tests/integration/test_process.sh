@@ -48,7 +48,7 @@ for other in libjemalloc.so.2 libmimalloc.so.2; do
     [ -n "$path" ] || continue
     seen="$seen $other"
     for list in "$shim:$path" "$path:$shim" "$shim $path"; do
-        run env LD_LIBRARY_PATH="$sim" NXMEM_REPORT="$work/report" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$list" timeout 60 "$demo"
+        run env LD_LIBRARY_PATH="$sim" NXMEM_REPORT="$work/report" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$list" timeout 300 "$demo"
         case $list in "$shim"*) order=behind ;; *) order=before ;; esac
         proves "${other}_${order}_us_changes_nothing" 'exits 0' is_silent 'amount_is leaked 2 2100224'
     done
@@ -59,7 +59,7 @@ proves "jemalloc_and_mimalloc_were_there" '[ "$(echo $seen | wc -w)" = 2 ]'
 for compiler in gcc clang; do
     $compiler -g -fsanitize=address -isystem "$(scripts/find-cuda headers)" -o "$work/asan-$compiler" tests/apps/demo.c "$sim/libcudart.so.13" || exit 1
     run env LD_LIBRARY_PATH="$sim" NXMEM_REPORT="$work/report" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$shim" \
-        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 timeout 60 "$work/asan-$compiler"
+        ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 timeout 300 "$work/asan-$compiler"
     proves "a_program_with_asan_of_${compiler}_is_served" 'exits 0' is_silent 'amount_is leaked 2 2100224'
 done
 

@@ -14,7 +14,7 @@ for way in return exit _exit quick_exit thread fork raw-clone vfork; do
     native "$program" $way
     keep_native
     rm -f "$work"/report*
-    run timeout 60 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$program" $way
+    run timeout 300 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json LD_PRELOAD="$preload" "$program" $way
     proves "${way}_is_the_same" same_output same_status same_errors
     mv "$work"/report.* "$work/report" 2>/dev/null
     proves "${way}_reports_once_what_is_left" one_report 'amount_is leaked 2 1052672'
@@ -60,19 +60,19 @@ proves "no_leak_leaves_the_status" 'exits 0'
 shimmed "$programs/nothing"
 proves "a_program_that_never_allocated_prints_nothing" 'exits 0' is_silent has_no_report
 shimmed NXMEM_REPORT=none "$program"
-run timeout 60 env NXMEM_REPORT=none LD_PRELOAD="$preload" "$program"
+run timeout 300 env NXMEM_REPORT=none LD_PRELOAD="$preload" "$program"
 proves "a_report_that_nobody_wants_is_not_written" 'exits 0' is_silent
-run timeout 60 env NXMEM_REPORT=/nonexistent/folder/report LD_PRELOAD="$preload" "$program"
+run timeout 300 env NXMEM_REPORT=/nonexistent/folder/report LD_PRELOAD="$preload" "$program"
 proves "a_report_that_cannot_be_written_goes_to_standard_error" 'exits 0' 'says LEAK'
 
 # A report that goes where the program writes is appended; a pipe that nobody reads does not hold the process up.
 sh -c 'echo before >&2; exec env NXMEM_REPORT=/dev/stderr LD_PRELOAD="$1" "$2"' sh "$preload" "$program" >"$work/out" 2>"$work/err"
 proves "what_the_program_wrote_stays" 'says before' 'says LEAK'
 mkfifo "$work/pipe"
-run timeout 60 env NXMEM_REPORT="$work/pipe" LD_PRELOAD="$preload" "$program"
+run timeout 300 env NXMEM_REPORT="$work/pipe" LD_PRELOAD="$preload" "$program"
 proves "a_pipe_that_nobody_reads_is_passed_by" 'exits 0' 'says LEAK'
 echo "an older and longer report than the one to come, which is emptied first" >"$work/report"
 head -c 100000 /dev/zero >>"$work/report"
-run timeout 60 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$program"
+run timeout 300 env NXMEM_REPORT="$work/report" LD_PRELOAD="$preload" "$program"
 proves "an_older_report_is_replaced" 'exits 0' is_silent 'reports LEAK' '[ "$(wc -c <"$work/report")" -lt 100000 ]'
 finish

@@ -26,7 +26,7 @@ run() {
     local name=$1
     shift
     rm -f "$out/$name.log" "$out/$name.traffic"
-    if ! LD_LIBRARY_PATH=$build/sim SIMCUDA_LOG=$out/$name.log timeout 120 \
+    if ! LD_LIBRARY_PATH=$build/sim SIMCUDA_LOG=$out/$name.log timeout 300 \
         "$node" "$@" "$build/npm" "$model" >"$out/$name.out" 2>&1; then
         tail -n 20 "$out/$name.out" | sed 's/^/    /'
         return 1
@@ -56,7 +56,7 @@ handles_go_after_mapping() {
 
 # The oracle has nothing to say, whatever the interleaving, and the driver keeps nothing.
 blameless() { # name, seed, script
-    LD_LIBRARY_PATH=$build/sim SIMCUDA_SEED=$2 SIMCUDA_LEAKS=1 timeout 120 \
+    LD_LIBRARY_PATH=$build/sim SIMCUDA_SEED=$2 SIMCUDA_LEAKS=1 timeout 300 \
         "$node" "$3" "$build/npm" "$model" >"$out/$1.out" 2>&1 || return 1
     [ "$(grep 'simcuda:' "$out/$1.out")" = "simcuda: no leaks" ] || { grep 'simcuda:' "$out/$1.out" | head -n 10; return 1; }
 }

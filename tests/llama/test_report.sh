@@ -12,7 +12,7 @@ npm=$here/npm
 # llama NAME SCRIPT ARGUMENT…: its processes (it tries its binary in a child first) report to files of their own
 llama() {
     rm -f "$work"/report* "$work/log"
-    run timeout 180 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json SIMCUDA_LOG="$work/log" "${settings[@]}" LD_PRELOAD="$preload" \
+    run timeout 300 env NXMEM_REPORT="$work/report.%p" NXMEM_REPORT_FORMAT=json SIMCUDA_LOG="$work/log" "${settings[@]}" LD_PRELOAD="$preload" \
         "$node" "$@"
     cat "$work"/report.* >"$work/report" 2>/dev/null
     tests/sim/traffic "$work/log" >"$work/traffic"
@@ -65,7 +65,7 @@ same_calls() {
 # natively [VARIABLE=VALUE]… SCRIPT ARGUMENT…; what it says is kept without what no two runs say alike
 natively() {
     rm -f "$work/native.log"
-    run timeout 180 env SIMCUDA_LOG="$work/native.log" "${settings[@]}" "$node" "$@"
+    run timeout 300 env SIMCUDA_LOG="$work/native.log" "${settings[@]}" "$node" "$@"
     keep_native
     told "$work/out" >"$work/native.told.out"
     told "$work/err" >"$work/native.told.err"

@@ -7,7 +7,7 @@ try() { # model, sed's edit, definitions
     sed "$2" "tests/model/$1.pml" >"$work/pan/model.pml"
     # shellcheck disable=SC2086 # words
     (cd "$work/pan" && rm -f pan model.pml.trail && spin ${3:-} -a model.pml && ${CC:-gcc} -O1 -w -DSAFETY -DCOLLAPSE -o pan pan.c &&
-        timeout 100 ./pan -m200000) >"$work/out" 2>"$work/err" </dev/null
+        timeout 300 ./pan -m200000) >"$work/out" 2>"$work/err" </dev/null
     status=$?
 }
 holds() { prints "errors: 0" && prints "State-vector" && ! prints "not completed" && ! prints "max search depth too small"; }

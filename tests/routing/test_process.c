@@ -137,9 +137,9 @@ static void preloaded_allocators_go_with_it_in_either_order(void **state)
         const char *allocator = found(allocators[i / 2]);
         if (i % 2) snprintf(pair, sizeof pair, "%s:%s", shim(), allocator);
         else snprintf(pair, sizeof pair, "%s:%s", allocator, shim());
-        run(pair, "timeout 60 %s %s", beside("program"), folder);
+        run(pair, "timeout 300 %s %s", beside("program"), folder);
         expect("cuMemAlloc_v2 by libroutes.so\n");
-        run(pair, "timeout 60 python3 -c pass");
+        run(pair, "timeout 300 python3 -c pass");
         expect("");
     }
 }

@@ -9,7 +9,7 @@ here=$PWD/$build
 sed -n '/^```c$/,/^```$/p' $readme | sed '1d;$d' >"$work/example.c"
 run ${CC:-gcc} -Wall -Wextra -Werror -isystem "$(scripts/find-cuda headers)" -Itests/sim -o "$work/example" "$work/example.c" "$here/sim/libcuda.so.1" -ldl
 [ -n "${SAN:-}" ] || proves "the_example_builds" 'exits 0'
-run env LD_LIBRARY_PATH="$here/sim" timeout 60 "$work/example"
+run env LD_LIBRARY_PATH="$here/sim" timeout 300 "$work/example"
 [ -n "${SAN:-}" ] || proves "the_example_shows_what_it_says" 'exits 0' '[ "$(cat "$work/out")" = "1
 1" ]' 'says "[unordered-free]"'
 
