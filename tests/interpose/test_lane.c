@@ -565,7 +565,7 @@ static int begin(void **state)
 static int reset(void **state)
 {
     (void)state;
-    alarm(60); /* what would hang ends */
+    alarm(200); /* what would hang ends */
     fake_driver_reset();
     return 0;
 }

@@ -185,7 +185,7 @@ __attribute__((unused)) static void a_forked_child_is_refused_and_does_not_hang(
         CUdeviceptr p;
         pid_t child = fork();
         if (child == 0) {
-            alarm(60);
+            alarm(200);
             _exit(cuMemAlloc(&p, 64) != CUDA_ERROR_NOT_INITIALIZED);
         }
         assert_int_equal(waitpid(child, &status, 0), child);

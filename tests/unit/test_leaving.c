@@ -63,7 +63,7 @@ static int setup(void **state)
 {
     int result = host_setup(state);
 
-    alarm(60); /* a wait without end ends */
+    alarm(200); /* a wait without end ends */
     sem_init(&arrived, 0, 0);
     sem_init(&may_go, 0, 0);
     yields = 0;

@@ -22,7 +22,7 @@ static int setup(void **state)
 {
     int result = host_setup_deferred(state);
 
-    alarm(60); /* what would hang ends */
+    alarm(200); /* what would hang ends */
     host_close();
     assert_int_equal(nxm_provider_new(&provider), NXM_OK);
     host.options.pins = nxm_provider_source(provider);

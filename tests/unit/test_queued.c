@@ -22,7 +22,7 @@ static struct nxm_queued queued;
 static int empty(void **state)
 {
     (void)state;
-    alarm(60); /* a wait without end ends */
+    alarm(200); /* a wait without end ends */
     nxm_queued_init(&queued);
     return 0;
 }

@@ -202,7 +202,7 @@ static void a_pipe_is_refused_and_not_waited_for(void **state)
     snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     dup2(null, STDERR_FILENO);
-    alarm(60);
+    alarm(200);
     assert_int_equal(nxm_suppressions_load(fifo, &suppressions), NXM_EINVAL);
     alarm(0);
     dup2(saved, STDERR_FILENO);

@@ -50,7 +50,7 @@ int main(void)
     CUcontext context = NULL;
     CUdeviceptr p = 0;
 
-    alarm(40);
+    alarm(200);
     if (!driver)
         return 95;
     *(void **)&four = dlsym(driver, "cuGetProcAddress");

@@ -6,7 +6,7 @@ int main(void)
     cudaStream_t stream;
     void *p = NULL;
 
-    alarm(40);
+    alarm(200);
     SHOW_RT(cudaStreamCreate(&stream));
     SHOW_RT(cudaMallocAsync(&p, 1000, stream));
     SHOW_RT(cudaMemsetAsync(p, 1, 1000, stream));

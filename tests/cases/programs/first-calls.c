@@ -23,7 +23,7 @@ int main(void)
 {
     pthread_t thread[THREADS];
 
-    alarm(60);
+    alarm(200);
     pthread_barrier_init(&start, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, work, NULL);

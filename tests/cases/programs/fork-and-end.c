@@ -38,7 +38,7 @@ static void child(void)
     CUcontext again;
     CUgraph graph;
 
-    alarm(20);
+    alarm(200);
     cuDevicePrimaryCtxReset(0);
     cuDevicePrimaryCtxRetain(&again, 0);
     cuStreamEndCapture(NULL, &graph);

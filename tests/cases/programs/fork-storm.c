@@ -32,7 +32,7 @@ int main(void)
         int status = -1;
         pid_t child = fork();
         if (child == 0) {
-            alarm(40);
+            alarm(200);
             CUdeviceptr p = 0;
             (void)cuMemFree(leaked);
             exit(cuMemAlloc(&p, 16) == CUDA_ERROR_NOT_INITIALIZED ? 7 : 8);

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     unsigned flags;
     int active;
 
-    alarm(40);
+    alarm(200);
     SHOW(cuInit(0));
     if (held)
         SHOW(cuDevicePrimaryCtxRetain(&primary, 0));

@@ -5,7 +5,7 @@ int main(void)
 {
     void *p = NULL;
 
-    alarm(40);
+    alarm(200);
     SHOW_RT(cudaFree(0));
     SHOW_RT(cudaSetDevice(77)); /* an error of the program's own */
     SHOW_RT(cudaMalloc(&p, 1000));

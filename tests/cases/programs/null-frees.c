@@ -6,7 +6,7 @@ int main(void)
     CUcontext context = NULL;
     cudaStream_t stream;
 
-    alarm(40);
+    alarm(200);
     SHOW_RT(cudaFree(0));
     SHOW(cuCtxGetCurrent(&context));
     FACT(context != NULL);

@@ -23,7 +23,7 @@ int main(void)
     CUmemoryPool pool;
     void *q = NULL;
 
-    alarm(40);
+    alarm(200);
     totals();
     SHOW(cuInit(0));
     totals();

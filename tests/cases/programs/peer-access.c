@@ -7,7 +7,7 @@ int main(void)
     CUdeviceptr p = 0, q = 0;
     int can = 0;
 
-    alarm(40);
+    alarm(200);
     SHOW(cuInit(0));
     SHOW(cuDeviceCanAccessPeer(&can, 0, 1));
     FACT(can);

@@ -26,7 +26,7 @@ static void reach(const char *what, CUdeviceptr p)
 
 int main(void)
 {
-    alarm(40);
+    alarm(200);
     SHOW(cuInit(0));
     for (int i = 0; i < 2; i++)
         SHOW(cuDevicePrimaryCtxRetain(&context[i], i));

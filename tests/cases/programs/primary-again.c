@@ -32,7 +32,7 @@ int main(void)
 
     if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate(&other, NULL, 0, 0) != CUDA_SUCCESS)
         return 99;
-    alarm(100);
+    alarm(200);
     for (int i = 0; i < OTHERS; i++)
         failures += cuMemAlloc(&p, 512) != CUDA_SUCCESS; /* another context's: what walks all blocks takes its time */
     for (int i = 0; i < 2; i++)

@@ -5,7 +5,7 @@ int main(void)
 {
     void *p = NULL;
 
-    alarm(40);
+    alarm(200);
     for (int i = 0; i < 2; i++) {
         SHOW_RT(cudaMalloc(&p, 1000));
         SHOW_RT(cudaDeviceReset());

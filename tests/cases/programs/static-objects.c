@@ -17,7 +17,7 @@ __attribute__((destructor)) static void free_everything(void)
 
 int main(void)
 {
-    alarm(40);
+    alarm(200);
     SHOW_RT(cudaMalloc(&device, 1000));
     SHOW_RT(cudaMallocHost(&host, 2000));
     SHOW_RT(cudaStreamCreate(&stream));

@@ -5,7 +5,7 @@ int main(void)
 {
     void *block[3] = { 0 };
 
-    alarm(40);
+    alarm(200);
     for (int i = 0; i < 3; i++)
         SHOW_RT(cudaMalloc(&block[i], (size_t)1000 * (size_t)(i + 1)));
     SHOW_RT(cudaFree(block[0]));

@@ -45,7 +45,7 @@ int main(void)
     CUdeviceptr left = 0;
     int count = 0;
 
-    alarm(40);
+    alarm(200);
     SHOW(cuInit(0));
     SHOW(cuDeviceGetCount(&count));
     FACT(count);

@@ -31,7 +31,7 @@ int main(void)
     CUstream stream = NULL;
     future_free release = NULL;
 
-    alarm(40);
+    alarm(200);
     SHOW(cuInit(0));
     SHOW(cuDevicePrimaryCtxRetain(&context, 0));
     SHOW(cuCtxSetCurrent(context));

@@ -171,7 +171,7 @@ static void leave_child_apart(void) {
     if (pid == 0) {
         setsid();
         if (fork() != 0) _exit(0);
-        alarm(100); /* a test gives up sooner */
+        alarm(200); /* a test gives up sooner */
         for (;;) pause();
     }
     waitpid(pid, NULL, 0);

@@ -56,7 +56,7 @@ static void be_child(void)
     CUgraph graph = NULL;
     CUdeviceptr p = 0;
 
-    alarm(40);
+    alarm(200);
     cuDevicePrimaryCtxRetain(&primary, 0);
     cuDevicePrimaryCtxRelease(0);
     cuDevicePrimaryCtxReset(0);

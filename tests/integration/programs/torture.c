@@ -43,7 +43,7 @@ static unsigned long (*memory_asked)(void);
 
 static void be_child(void (*scenario)(void), struct failure failure)
 {
-    alarm(50);
+    alarm(200);
     if (!getenv("TORTURE_VERBOSE"))
         dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
     expected = failure.code;

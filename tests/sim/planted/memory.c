@@ -244,7 +244,7 @@ static void freed_under_a_running_kernel(bool fault)
     while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE)) usleep(50);
     if (fault) {
         sim_set_free_waits(0);
-        alarm(60); /* a free that waits after all would wait for ever */
+        alarm(200); /* a free that waits after all would wait for ever */
         must(cuMemFree(p));
         alarm(0);
         sim_set_free_waits(1);
