@@ -72,7 +72,7 @@ $(SHIM): $(CORE_O) $(INTERPOSE_O) interpose/exports.map
 
 # --- the host library: what of core knows nothing of reports, and its public face ---------------------------
 HOST_O := $(patsubst %,$(BUILD)/core/%.o,accounts allocator arena backing blocks deferred error factories gate host host_allocator ids \
-            journal library lock log mem module nap negotiate opening output peak prefix provider quarantine queued shard shared spin \
+            journal library lock log mem mechanism_list module nap negotiate opening output peak prefix provider quarantine queued shard shared spin \
             spread starts status supply terminal text views)
 HOST_SONAME := libnxmem_host.so.$(firstword $(subst ., ,$(VERSION)))
 HOST_SO := $(BUILD)/lib/libnxmem_host.so.$(VERSION)

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "module.h"
 #include "status.h"
+#include "text.h"
 
 static struct nxm_module *module_of(const nxmem_host_plugin *plugin)
 {
@@ -270,10 +271,39 @@ void nxmem_host_ask(nxmem_host_plugin *plugin, nxmem_host_gate *ret_gate)
     give_gate(&gate, ret_gate);
 }
 
+/* What is live, on one side of the gate. */
+struct amount {
+    uint64_t count;
+    const char *noun;
+};
+
+static void list_amounts(const struct amount *amounts, size_t count, char *words, size_t capacity)
+{
+    struct nxm_text text;
+
+    nxm_text_init(&text, words, capacity);
+    for (size_t i = 0; i < count; i++) {
+        nxm_text_string(&text, i == 0 ? "" : ", ");
+        nxm_text_count(&text, amounts[i].count, amounts[i].noun);
+    }
+}
+
+static void explain_counts(const struct nxm_tallies *host, const NxmemUnloadReport *plugin, struct nxm_error *ret_found)
+{
+    const struct amount of_host[] = { { host->allocators, "allocator" }, { host->allocations, "allocation" },
+                                      { host->queued, "queued release" }, { host->inside, "running callback" } };
+    const struct amount of_plugin[] = { { plugin->live_allocators, "allocator" }, { plugin->live_allocations, "allocation" },
+                                        { plugin->live_views, "view" }, { plugin->live_capabilities, "capability record" },
+                                        { plugin->queued_releases, "queued release" } };
+    char in_host[NXM_ERROR_TEXT / 2], in_plugin[NXM_ERROR_TEXT / 2];
+
+    list_amounts(of_host, sizeof of_host / sizeof of_host[0], in_host, sizeof in_host);
+    list_amounts(of_plugin, sizeof of_plugin / sizeof of_plugin[0], in_plugin, sizeof in_plugin);
+    nxm_error_set(ret_found, NXM_EBUSY, 0, "not unloaded: the host has %s; the plugin reports %s", in_host, in_plugin);
+}
+
 static int explain(const struct nxm_gate *gate, nxmem_host_error *error)
 {
-    const struct nxm_tallies *host = &gate->host;
-    const NxmemUnloadReport *plugin = &gate->plugin;
     struct nxm_error found;
 
     switch (gate->reason) {
@@ -284,14 +314,7 @@ static int explain(const struct nxm_gate *gate, nxmem_host_error *error)
         nxm_error_set(&found, NXM_EBUSY, 0, "not unloaded, and it stays mapped: references beyond the handle pin the module");
         break;
     default:
-        nxm_error_set(&found, NXM_EBUSY, 0,
-                      "not unloaded: the host has %llu allocators, %llu allocations, %llu queued, %llu threads in callbacks; "
-                      "the plugin reports %llu allocators, %llu allocations, %llu views, %llu capabilities, %llu queued",
-                      (unsigned long long)host->allocators, (unsigned long long)host->allocations,
-                      (unsigned long long)host->queued, (unsigned long long)host->inside,
-                      (unsigned long long)plugin->live_allocators, (unsigned long long)plugin->live_allocations,
-                      (unsigned long long)plugin->live_views, (unsigned long long)plugin->live_capabilities,
-                      (unsigned long long)plugin->queued_releases);
+        explain_counts(&gate->host, &gate->plugin, &found);
         break;
     }
     return nxm_host_answer(NXM_EBUSY, &found, error);

@@ -10,6 +10,7 @@
 #include "library.h"
 #include "lock.h"
 #include "log.h"
+#include "mechanism_list.h"
 #include "mem.h"
 #include "module_tenancy.h"
 #include "negotiate.h"
@@ -362,14 +363,9 @@ static int no_mechanism(const struct nxm_module *module, const char *name, const
         nxm_text_printf(&text, " on %s:%u", nxm_tier_word(device->tier), device->index);
     }
     nxm_text_init(&text, available, sizeof available);
-    for (size_t i = 0; i < module->factories.count; i++) {
-        const struct nxm_factory *factory = &module->factories.list[i];
-
-        nxm_text_printf(&text, "%s%s on %s:%u", i == 0 ? "" : ", ", factory->name,
-                        nxm_tier_word(factory->vtable.device.tier), factory->vtable.device.index);
-    }
+    nxm_mechanism_list(module, &text);
     return nxm_error_set(ret_error, NXM_ENOMECHANISM, 0, "the plugin has no mechanism%s%s%s; it has: %s", any ? "" : " ",
-                         any ? "" : name, where, text.length == 0 ? "none" : available);
+                         any ? "" : name, where, available);
 }
 
 static int find_mechanism(const struct nxm_module *module, const char *name, const NxmemDeviceId *device,

@@ -150,13 +150,14 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
     return row[b_length];
 }
 
-/* The option that `name` almost is; NULL when it is one, or far from all. Half the letters must be right: a
- * short name is not a misspelling of every other short name. */
-static const char *almost(const char *name, size_t length)
+/* Half the letters must be right: a short name is not a misspelling of every other short name. */
+const char *nxm_options_almost(const char *name, size_t length)
 {
     const char *nearest = NULL;
     unsigned best = NEAR_MISS + 1;
 
+    if (length > NAME_MAX_BYTES)
+        return NULL;
     for (size_t i = 0; i < ROW_COUNT; i++) {
         size_t option_length = strlen(rows[i].name);
         unsigned d = distance(name, length, rows[i].name, option_length);
@@ -179,9 +180,9 @@ static void warn_of_misspelt_names(void)
         size_t length = strcspn(*entry, "=");
         const char *option;
 
-        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) != 0 || strncmp(*entry, "NXMEM_TEST", 10) == 0 || length > NAME_MAX_BYTES)
+        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) != 0 || strncmp(*entry, "NXMEM_TEST", 10) == 0)
             continue;
-        option = almost(*entry, length);
+        option = nxm_options_almost(*entry, length);
         if (option != NULL)
             nxm_log(NXM_LOG_WARNING, "%.*s is not an option; did you mean %s?", (int)length, *entry, option);
     }

@@ -9,6 +9,8 @@
 #ifndef NXM_OPTIONS_H
 #define NXM_OPTIONS_H
 
+#include <stddef.h>
+
 enum nxm_on_error { NXM_ON_ERROR_NATIVE = 0, NXM_ON_ERROR_FAIL = 1 };
 enum nxm_free_mode { NXM_FREE_SYNC = 0, NXM_FREE_DEFERRED = 1 };
 enum nxm_report_format { NXM_REPORT_TEXT = 0, NXM_REPORT_JSON = 1 };
@@ -25,5 +27,8 @@ struct nxm_options {
 };
 
 void nxm_options_read(struct nxm_options *ret_options);
+
+/* The variable that `name`, of `length` bytes, almost is; NULL when it is one, or far from all. */
+const char *nxm_options_almost(const char *name, size_t length);
 
 #endif

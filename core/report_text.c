@@ -68,10 +68,7 @@ static void base_name(struct nxm_page *page, const char *path)
 
 static void count_of(struct nxm_page *page, uint64_t count, const char *noun)
 {
-    nxm_text_decimal(&page->text, count);
-    nxm_text_string(&page->text, " ");
-    nxm_text_string(&page->text, noun);
-    nxm_text_string(&page->text, count == 1 ? "" : "s");
+    nxm_text_count(&page->text, count, noun);
 }
 
 /* "3 blocks, 1.50 MiB" */

@@ -13,15 +13,7 @@
 #include <stdint.h>
 
 #include "lock.h"
-
-/* On x86 stores become visible in their order, plain ones too; but a sanitizer of threads wants to be told. */
-#if !defined(__x86_64__) || defined(__SANITIZE_THREAD__)
-#define NXM_STORES_IN_ORDER 0
-#elif defined(__has_feature)
-#define NXM_STORES_IN_ORDER (!__has_feature(thread_sanitizer))
-#else
-#define NXM_STORES_IN_ORDER 1
-#endif
+#include "stores.h"
 
 struct nxm_spin {
     _Atomic uint64_t turns; /* odd: taken */

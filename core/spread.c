@@ -3,16 +3,20 @@
 __thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
 
 /* There may be more threads than lines. Nobody takes back the line of a thread that ends: it would have to be noticed. */
+uint32_t nxm_spread_place_after(uint64_t others)
+{
+    uint64_t own = NXM_SPREAD_LINES - NXM_SPREAD_SHARED;
+    uint64_t line = others < own ? NXM_SPREAD_SHARED + others : others % (NXM_SPREAD_SHARED - 1) + 1;
+
+    return (uint32_t)(line * sizeof(struct nxm_spread_line));
+}
+
 uint32_t nxm_spread_assign(void)
 {
-    static atomic_uint given;
+    static atomic_uint_fast64_t given;
 
-    if (nxm_spread_place == 0) {
-        unsigned before = atomic_fetch_add_explicit(&given, 1, memory_order_relaxed), own = NXM_SPREAD_LINES - NXM_SPREAD_SHARED;
-        unsigned line = before < own ? NXM_SPREAD_SHARED + before : before % (NXM_SPREAD_SHARED - 1) + 1;
-
-        nxm_spread_place = line * (uint32_t)sizeof(struct nxm_spread_line);
-    }
+    if (nxm_spread_place == 0)
+        nxm_spread_place = nxm_spread_place_after(atomic_fetch_add_explicit(&given, 1, memory_order_relaxed));
     return nxm_spread_place;
 }
 

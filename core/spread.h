@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "stores.h"
+
 #define NXM_SPREAD_LINES 128u
 #define NXM_SPREAD_SHARED 32u /* so many of them, the first, may be several threads'; each other is one thread's for good */
 #define NXM_SPREAD_SUMS 8u
@@ -33,6 +35,10 @@ struct nxm_spread {
  * what must meet on one line nothing of that happens, or the line is kept in a variable. */
 extern __thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
 uint32_t nxm_spread_assign(void); /* what it has, or a new one */
+
+/* What a thread is given after so many others. In 64 bits, for 32 a process that goes on beginning threads does use up, and its lines of
+ * one thread alone would be given again. */
+uint32_t nxm_spread_place_after(uint64_t others);
 
 static inline uint32_t nxm_spread_here(void)
 {
@@ -54,7 +60,7 @@ static inline void nxm_spread_note_at(struct nxm_spread *spread, uint32_t here, 
 {
     struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if NXM_STORES_IN_ORDER
     if (__builtin_expect(here >= NXM_SPREAD_SHARED * sizeof *line, 1)) {
         __asm__ volatile("addq %1, %0" : "+m"(line->sums[sum]) : "er"(amount) : "memory", "cc");
         return;

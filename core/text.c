@@ -296,6 +296,14 @@ void nxm_text_printf(struct nxm_text *text, const char *format, ...)
 
 /* --- amounts -------------------------------------------------------------------------------------------------------- */
 
+void nxm_text_count(struct nxm_text *text, uint64_t count, const char *noun)
+{
+    nxm_text_decimal(text, count);
+    nxm_text_string(text, " ");
+    nxm_text_string(text, noun);
+    nxm_text_string(text, count == 1 ? "" : "s");
+}
+
 void nxm_text_bytes(struct nxm_text *text, uint64_t bytes)
 {
     static const char units[][5] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };

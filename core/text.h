@@ -43,6 +43,8 @@ static inline void nxm_text_string(struct nxm_text *text, const char *s) /* of a
 void nxm_text_decimal(struct nxm_text *text, uint64_t value);
 void nxm_text_hex(struct nxm_text *text, uint64_t value); /* without 0x */
 
+void nxm_text_count(struct nxm_text *text, uint64_t count, const char *noun); /* "1 block", "2 blocks" */
+
 /* A subset of printf: %s %.*s %c %d %u %x %p %% with l, ll, z and j, field width, '0' and '-'; nothing
  * else: an unknown conversion is copied as it stands, and so is all behind it, for its argument cannot be
  * skipped. %s takes NULL as "(null)". */

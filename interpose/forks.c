@@ -1,10 +1,9 @@
 #include "forks.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <time.h>
 
+#include "core/nap.h"
 #include "thread.h"
 
 #define WAIT_MS 1000
@@ -12,9 +11,21 @@
 static _Atomic unsigned forking;
 static _Atomic uint32_t holder; /* the thread's number; 0: nobody */
 
-static bool nobody_forks(void)
+static void count(void)
 {
-    return atomic_load(&forking) == 0;
+    nxm_thread.forks++;
+    atomic_fetch_add(&forking, 1);
+}
+
+static void count_down(void)
+{
+    atomic_fetch_sub(&forking, 1);
+    nxm_thread.forks--;
+}
+
+static bool nobody_else_forks(void)
+{
+    return atomic_load(&forking) == nxm_thread.forks;
 }
 
 static bool nobody_holds(void)
@@ -24,18 +35,14 @@ static bool nobody_holds(void)
 
 static void wait_until(bool (*condition)(void))
 {
-    const struct timespec a_millisecond = { .tv_nsec = 1000 * 1000 };
-    int saved = errno;
-
     for (int i = 0; i < WAIT_MS && !condition(); i++)
-        nanosleep(&a_millisecond, NULL);
-    errno = saved;
+        nxm_nap(1000 * 1000);
 }
 
 void nxm_forks_hold(void)
 {
     atomic_store(&holder, nxm_thread_number());
-    wait_until(nobody_forks);
+    wait_until(nobody_else_forks);
 }
 
 void nxm_forks_let(void)
@@ -45,21 +52,22 @@ void nxm_forks_let(void)
 
 void nxm_forks_before(void)
 {
-    atomic_fetch_add(&forking, 1);
+    count();
     if (nobody_holds() || atomic_load(&holder) == nxm_thread_number())
         return;
-    atomic_fetch_sub(&forking, 1); /* the one that holds forks up goes first */
+    count_down(); /* the one that holds forks up goes first */
     wait_until(nobody_holds);
-    atomic_fetch_add(&forking, 1);
+    count();
 }
 
 void nxm_forks_in_parent(void)
 {
-    atomic_fetch_sub(&forking, 1);
+    count_down();
 }
 
 void nxm_forks_in_child(void)
 {
     atomic_store(&forking, 0);
+    nxm_thread.forks = 0;
     atomic_store(&holder, 0);
 }

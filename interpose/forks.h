@@ -2,7 +2,9 @@
  * taken, which a child would find taken for ever (its exit hangs). Owns a count and a flag; any thread.
  *
  * Whoever forks counts itself first and looks at the flag second; whoever begins raises the flag first and looks at the count second:
- * one of the two always sees the other. Both waits are bounded: what a plugin waits for while it is loaded may be a fork.
+ * one of the two always sees the other. Both waits are bounded: what a plugin waits for while it is loaded may be a fork. Neither is
+ * a cancellation point: fork is none. Another library's handler of a fork may be the first to allocate: its thread does not wait for
+ * that fork.
  */
 #ifndef NXM_FORKS_H
 #define NXM_FORKS_H

@@ -36,7 +36,7 @@ struct nxm_scope {
     struct nxm_allocator *allocator; /* NULL: this scope stays native */
     bool unserved;                   /* because the plugin has nothing for this device: no failure */
     struct nxm_companion companion;
-    /* enum nxm_scope_count. It is 8 KiB, so the next scope has it when nobody is inside this one any more; whoever comes here late
+    /* enum nxm_scope_count. It is 16 KiB, so the next scope has it when nobody is inside this one any more; whoever comes here late
      * looks whether the scope is closed before he touches it. */
     struct nxm_spread *counts;
     _Atomic bool closed;

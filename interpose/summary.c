@@ -34,12 +34,13 @@ static void fill_imports(struct nxm_report *report)
 static void fill_note(struct nxm_report *report)
 {
     struct nxm_text text;
-    unsigned long long captured = nxm_tally(NXM_COUNT_CAPTURED_EVENTS);
+    uint64_t captured = nxm_tally(NXM_COUNT_CAPTURED_EVENTS);
 
     if (captured == 0)
         return;
     nxm_text_init(&text, note, sizeof note);
-    nxm_text_printf(&text, "%llu questions about events that a capture had taken: their blocks wait for ever", captured);
+    nxm_text_count(&text, captured, "question");
+    nxm_text_string(&text, " about events that a capture had taken: their blocks wait for ever");
     report->note = note;
 }
 

@@ -23,6 +23,7 @@ struct nxm_thread {
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
     struct nxm_place place; /* where it last was */
     struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
+    unsigned forks;        /* of its own that have begun: another library's handler may call us in one */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
 };
 

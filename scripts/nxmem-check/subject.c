@@ -101,11 +101,15 @@ bool report_is_zero_soon(struct subject *subject, NxmemUnloadReport *ret_last) {
 }
 
 const char *report_words(const NxmemUnloadReport *report) {
-    static _Thread_local char words[160];
-    snprintf(words, sizeof words, "%llu allocators, %llu allocations, %llu views, %llu capabilities, %llu queued releases",
-             (unsigned long long)report->live_allocators, (unsigned long long)report->live_allocations,
-             (unsigned long long)report->live_views, (unsigned long long)report->live_capabilities,
-             (unsigned long long)report->queued_releases);
+    static _Thread_local char words[192]; /* five numbers of up to 20 digits fit */
+    const struct { uint64_t count; const char *one, *many; } axes[] = {
+        {report->live_allocators, "allocator", "allocators"}, {report->live_allocations, "allocation", "allocations"},
+        {report->live_views, "view", "views"}, {report->live_capabilities, "capability", "capabilities"},
+        {report->queued_releases, "queued release", "queued releases"}};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+        length += (size_t)snprintf(words + length, sizeof words - length, "%s%llu %s", i ? ", " : "", (unsigned long long)axes[i].count,
+                                   axes[i].count == 1 ? axes[i].one : axes[i].many);
     return words;
 }
 

@@ -33,15 +33,20 @@ static bool scope_wanted(const struct wanted *wanted, bool module) {
     return false;
 }
 
+/* Where the first of that name is; as many as there are: nowhere. */
+static unsigned first_named(const struct plugin *plugin, const char *name) {
+    unsigned at = 0;
+    while (at < plugin->mechanism_count && strcmp(plugin->mechanisms[at].name, name) != 0) at++;
+    return at;
+}
+
 static bool knows_all(const struct plugin *plugin, const struct wanted *wanted) {
     for (unsigned i = 0; i < wanted->mechanism_words; i++) {
-        unsigned at = 0;
-        while (at < plugin->mechanism_count && strcmp(plugin->mechanisms[at].name, wanted->mechanisms[i]) != 0) at++;
+        unsigned at = first_named(plugin, wanted->mechanisms[i]);
         if (at < plugin->mechanism_count) continue;
         fprintf(stderr, "nxmem-check: the plugin has no mechanism %s; it has", wanted->mechanisms[i]);
         for (at = 0; at < plugin->mechanism_count; at++)
-            if (at == 0 || strcmp(plugin->mechanisms[at].name, plugin->mechanisms[at - 1].name) != 0)
-                fprintf(stderr, " %s", plugin->mechanisms[at].name);
+            if (first_named(plugin, plugin->mechanisms[at].name) == at) fprintf(stderr, " %s", plugin->mechanisms[at].name);
         fprintf(stderr, "\n");
         return false;
     }

@@ -2,6 +2,7 @@
  *
  *   nxmem-probe --version                          the version this was built as
  *   nxmem-probe --options                          the options as a table (option_table.h)
+ *   nxmem-probe --almost NAME                      the option that NAME almost is
  *   nxmem-probe [--show] --plugin VALUE DIRECTORY MECHANISM     does it load? (MECHANISM may be "")
  *   nxmem-probe [--show] --program PATH                         can it be preloaded?
  *
@@ -27,6 +28,7 @@ int main(int count, char **words) {
         probe_print_options();
         return 0;
     }
+    if (left == 2 && strcmp(arguments[0], "--almost") == 0) return probe_print_almost(arguments[1]) ? 0 : 2;
     if (left == 4 && strcmp(arguments[0], "--plugin") == 0)
         return probe_plugin(arguments[1], arguments[2], *arguments[3] ? arguments[3] : NULL, show) ? 0 : 2;
     if (left == 2 && strcmp(arguments[0], "--program") == 0) return probe_program(arguments[1], show);

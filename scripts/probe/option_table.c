@@ -1,7 +1,12 @@
 #include "option_table.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "core/options.h"
+#include "core/text.h"
 
 struct row {
     const char *field, *type, *name, *fallback, *values, *help;
@@ -29,4 +34,19 @@ void probe_print_options(void) {
         printf("\t%s\t%s\t%s\t%s\t%s\n", row->name, row->type, or_dash(row->fallback), or_dash(row->values),
                row->help);
     }
+}
+
+bool probe_print_almost(const char *typed) {
+    char name[64];
+    struct nxm_text text;
+    nxm_text_init(&text, name, sizeof name);
+    nxm_text_printf(&text, "NXMEM_%s", typed);
+    for (char *at = name; *at; at++) *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+    const char *almost = nxm_options_almost(name, text.length);
+    for (size_t i = 0; almost && i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].name, almost) != 0) continue;
+        print_option_name(rows[i].field);
+        putchar('\n');
+    }
+    return almost;
 }

@@ -7,39 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/mechanism_list.h"
 #include "core/module.h"
+#include "core/text.h"
 #include "say.h"
 
-static const char *tier_name(uint32_t tier) {
-    switch (tier) {
-    case NXMEM_TIER_DEVICE: return "device";
-    case NXMEM_TIER_HOST: return "host";
-    case NXMEM_TIER_DISK: return "disk";
-    default: return "unknown tier";
-    }
-}
-
-/* "direct (device 0 to 15), host (host 0)": neighbours with the same name and tier are one entry. */
 static void print_mechanisms(FILE *out, const struct nxm_module *module) {
-    size_t count = nxm_module_mechanism_count(module);
-    for (size_t i = 0; i < count;) {
-        struct nxm_mechanism first, last;
-        nxm_module_mechanism(module, i, &first);
-        last = first;
-        fputs(i ? ", " : "", out);
-        for (i++; i < count; i++) {
-            struct nxm_mechanism next;
-            nxm_module_mechanism(module, i, &next);
-            if (strcmp(next.name, first.name) != 0 || next.device.tier != first.device.tier ||
-                next.device.index != last.device.index + 1)
-                break;
-            last = next;
-        }
-        fprintf(out, "%s (%s %u", first.name, tier_name(first.device.tier), first.device.index);
-        if (last.device.index != first.device.index) fprintf(out, " to %u", last.device.index);
-        fputs(")", out);
-    }
-    fputs(count ? "\n" : "none\n", out);
+    char list[4096];
+    struct nxm_text text;
+    nxm_text_init(&text, list, sizeof list);
+    nxm_mechanism_list(module, &text);
+    fprintf(out, "%s\n", list);
 }
 
 /* Which device will be asked for is the program's affair: any device's mechanism of that name will do. */

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -92,6 +93,12 @@ static void a_refusal_shows_both_tallies_and_whether_to_try_again(void **state)
     assert_int_equal(gate.plugin_capabilities, 4);
     assert_int_equal(gate.allocators + gate.allocations + gate.queued + gate.inside, 0);
     assert_int_equal(api.error.code, NXMEM_HOST_BUSY);
+    assert_string_equal(api.error.text, "not unloaded: the host has 0 allocators, 0 allocations, 0 queued releases, 0 running callbacks; the plugin "
+                                        "reports 0 allocators, 0 allocations, 3 views, 4 capability records, 0 queued releases");
+    fake.report = (NxmemUnloadReport){ .live_allocators = 1, .live_allocations = UINT64_MAX, .live_views = UINT64_MAX };
+    fake.report.live_capabilities = fake.report.queued_releases = UINT64_MAX;
+    assert_int_equal(nxmem_host_unload(&api.plugin, &gate, &api.error), NXMEM_HOST_BUSY);
+    assert_non_null(strstr(api.error.text, "reports 1 allocator, 1844"));
     fake.report = (NxmemUnloadReport){ 0 };
     fake.query_status = NXMEM_STATUS_INTERNAL_ERROR;
     assert_int_equal(nxmem_host_unload(&api.plugin, &gate, &api.error), NXMEM_HOST_BUSY);

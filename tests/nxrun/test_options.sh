@@ -76,6 +76,12 @@ run "$nxrun" --help=1
 proves "an option without a value is not given one" 'exits 2' says_one_line 'says "--help takes no value"'
 run "$nxrun" --frobnicate env
 proves "an unknown option is refused by name" 'exits 2' prints_nothing says_one_line 'says --frobnicate'
+proves "one that is far from all is told where they are" 'says "nxrun --help"' '! grep -q mean "$work/err"'
+for option in --repot=x "--repot x" "--leak_exit-cod 3"; do
+    run "$nxrun" $option env
+    case $option in --repot*) meant=report ;; *) meant=leak-exit-code ;; esac
+    proves "one that almost is an option is told which: $option" 'exits 2' prints_nothing says_one_line 'says "unknown option ${option%%[= ]*}; did you mean --$meant?"'
+done
 run "$nxrun" -x env
 proves "an unknown short option is refused" 'exits 2' prints_nothing 'says -x'
 run "$nxrun" --stacks

@@ -69,6 +69,7 @@ SOURCE
 
 refused "a plugin that is not there is named" "$work/none.so" "$work/none.so"
 refused "a short name that is not there is named" nonsuch nonsuch
+refused "a short name with its ending is told without" "write direct for " direct.so
 refused "a folder is no plugin" "$work" "$work"
 echo "not a library" >"$work/text.so"
 refused "a text file is no plugin" "$work/text.so" "$work/text.so"

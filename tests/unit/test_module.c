@@ -334,6 +334,31 @@ static void an_unknown_mechanism_is_answered_with_what_there_is(void **state)
     nxm_module_drop(module);
 }
 
+static void assert_listed(NxmemDeviceId last, const char *list)
+{
+    struct nxm_module *module;
+    struct nxm_error error;
+    size_t index;
+
+    fake.factory_devices[3] = last;
+    module = load();
+    assert_int_equal(nxm_module_find_named(module, "lazy", &index, &error), NXM_ENOMECHANISM);
+    assert_string_equal(strstr(error.text, "it has: "), list);
+    nxm_module_drop(module);
+}
+
+static void a_mechanism_of_several_devices_is_named_once(void **state)
+{
+    (void)state;
+    fake.factories = 4;
+    for (unsigned i = 0; i < 4; i++)
+        fake.factory_names[i] = i == 1 ? "pool" : "direct";
+    fake.factory_devices[2] = (NxmemDeviceId){ NXMEM_TIER_DEVICE, 1 };
+    assert_listed((NxmemDeviceId){ NXMEM_TIER_DEVICE, 2 }, "it has: direct (device 0 to 2), pool (device 0)");
+    assert_listed((NxmemDeviceId){ NXMEM_TIER_DEVICE, 3 }, "it has: direct (device 0 to 1, device 3), pool (device 0)");
+    assert_listed((NxmemDeviceId){ NXMEM_TIER_HOST, 2 }, "it has: direct (device 0 to 1, host 2), pool (device 0)");
+}
+
 static void it_contains_its_own_code_and_nobody_elses(void **state)
 {
     struct nxm_module *module = load();
@@ -540,6 +565,30 @@ static void what_is_not_found_says_where_it_was_looked_for(void **state)
     assert_string_equal(path, "untouched");
 }
 
+static void a_short_name_with_its_ending_is_told_without(void **state)
+{
+    struct nxm_error error;
+    char path[64] = "untouched", long_name[] = "a-name-that-is-longer-than-what-is-shown.so";
+
+    (void)state;
+    touch("direct.so");
+    assert_int_equal(nxm_module_find_path("direct.so", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_non_null(strstr(error.text, "write direct for "));
+    assert_non_null(strstr(error.text, directory));
+    assert_int_equal(nxm_module_find_path("direct.os", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_null(strstr(error.text, "write direct"));
+    assert_int_equal(nxm_module_find_path("other.so", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_null(strstr(error.text, "write other"));
+    assert_int_equal(nxm_module_find_path(".so", directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_null(strstr(error.text, "write"));
+    erase("direct.so");
+    touch(long_name);
+    assert_int_equal(nxm_module_find_path(long_name, directory, path, sizeof path, &error), NXM_EOPEN);
+    assert_non_null(strstr(error.text, "give a path"));
+    erase(long_name);
+    assert_string_equal(path, "untouched");
+}
+
 static void a_path_that_does_not_fit_is_refused_not_cut(void **state)
 {
     char path[8] = "same";
@@ -571,6 +620,7 @@ int main(void)
         TEST(an_older_range_is_negotiated_down),
         TEST(mechanisms_are_found_by_name_and_device),
         TEST(an_unknown_mechanism_is_answered_with_what_there_is),
+        TEST(a_mechanism_of_several_devices_is_named_once),
         TEST(it_contains_its_own_code_and_nobody_elses),
         TEST(two_loads_are_two_modules),
         TEST(an_idle_module_unloads_and_its_factories_are_released_once),
@@ -582,6 +632,7 @@ int main(void)
         TEST(a_short_name_is_looked_up_in_order),
         TEST(a_value_with_a_slash_is_a_path),
         TEST(what_is_not_found_says_where_it_was_looked_for),
+        TEST(a_short_name_with_its_ending_is_told_without),
         TEST(a_path_that_does_not_fit_is_refused_not_cut),
     };
 

@@ -232,6 +232,14 @@ static void test_names_plugins_names_and_other_names_are_left_alone(void **state
     assert_said_about("MY_NXMEM_PLUGINS", NULL);
 }
 
+static void a_name_is_compared_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    assert_string_equal(nxm_options_almost("NXMEM_REPOT and more", 11), "NXMEM_REPORT");
+    assert_null(nxm_options_almost("NXMEM_REPORT", 12));
+    assert_null(nxm_options_almost("NXMEM_A_NAME_LONGER_THAN_ANY_OPTION_COULD_EVER_HOPE_TO_BECOME", 61));
+}
+
 #define option_test(test) cmocka_unit_test_setup_teardown(test, clean_environment, clean_environment)
 
 int main(void)
@@ -246,6 +254,7 @@ int main(void)
         option_test(texts_survive_a_program_that_overwrites_its_environment),
         option_test(a_text_that_does_not_fit_is_refused_and_never_cut),
         option_test(a_misspelt_name_is_told_its_nearest_option),
+        option_test(a_name_is_compared_as_far_as_it_goes),
         option_test(test_names_plugins_names_and_other_names_are_left_alone),
     };
 

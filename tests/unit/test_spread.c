@@ -64,25 +64,46 @@ static void nothing_is_lost_between_threads(void **state)
     assert_int_equal(nxm_spread_sum(&spread, SECOND), (uint64_t)THREADS * ROUNDS);
 }
 
-/* A thread's line may be another's too: there are more threads than lines. */
-static void *move_on_the_seventh_line(void *unused)
+#define MEETINGS 1000u
+#define MOST 20000000u /* where there is one processor they hardly ever meet */
+
+static atomic_bool have_met;
+
+/* A thread's line may be another's too: there are more threads than lines. Threads that have little to do are done before the next
+ * one begins, so these go on until they have often come between each other's additions. Returns how many times it added. */
+static void *move_on_the_seventh_line(void *ret_added)
 {
+    atomic_uint_fast64_t *sums = spread.lines[7].sums;
+    uint64_t added = 0, before;
+    unsigned met = 0;
+
     nxm_spread_place = 7 * (uint32_t)sizeof(struct nxm_spread_line);
-    return move_both_ways(unused);
+    for (; met < MEETINGS && added < MOST && !atomic_load_explicit(&have_met, memory_order_relaxed); added++) {
+        before = atomic_load_explicit(&sums[SECOND], memory_order_relaxed);
+        nxm_spread_raise(&spread, FIRST, 1);
+        nxm_spread_note_at(&spread, nxm_spread_here(), SECOND, 1);
+        met += atomic_load_explicit(&sums[SECOND], memory_order_relaxed) != before + 1;
+    }
+    atomic_store_explicit(&have_met, true, memory_order_relaxed);
+    *(uint64_t *)ret_added = added;
+    return NULL;
 }
 
 static void nothing_is_lost_on_a_line_that_threads_share(void **state)
 {
     pthread_t threads[THREADS];
+    uint64_t added[THREADS], all = 0;
 
     (void)state;
     memset(&spread, 0, sizeof spread);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, move_on_the_seventh_line, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, move_on_the_seventh_line, &added[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(spread.lines[7].sums[FIRST], (uint64_t)THREADS * ROUNDS);
-    assert_int_equal(spread.lines[7].sums[SECOND], (uint64_t)THREADS * ROUNDS);
+        all += added[i];
+    }
+    assert_int_equal(spread.lines[7].sums[FIRST], all);
+    assert_int_equal(spread.lines[7].sums[SECOND], all);
 }
 
 static volatile unsigned interrupted;
@@ -256,6 +277,17 @@ static void a_threads_own_ids_rise(void **state)
     }
 }
 
+static void a_line_that_was_one_threads_alone_is_given_to_no_later_one(void **state)
+{
+    uint64_t others = NXM_SPREAD_LINES - NXM_SPREAD_SHARED;
+
+    (void)state;
+    for (; others < UINT64_MAX / 2; others *= 2)
+        assert_in_range(nxm_spread_place_after(others), sizeof(struct nxm_spread_line),
+                        (NXM_SPREAD_SHARED - 1) * sizeof(struct nxm_spread_line));
+    assert_in_range(nxm_spread_place_after(UINT64_C(1) << 32), 1, (NXM_SPREAD_SHARED - 1) * sizeof(struct nxm_spread_line));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +298,7 @@ int main(void)
         cmocka_unit_test(every_line_is_in_the_sum),
         cmocka_unit_test(threads_one_after_the_other_get_lines_of_their_own),
         cmocka_unit_test(lines_that_are_given_out_lie_inside),
+        cmocka_unit_test(a_line_that_was_one_threads_alone_is_given_to_no_later_one),
         cmocka_unit_test(what_one_thread_raised_another_may_lower),
         cmocka_unit_test(a_count_is_never_below_zero),
         cmocka_unit_test(no_id_is_given_twice_nor_is_it_zero),

@@ -488,6 +488,19 @@ static void a_flat_line_holds_nothing_that_a_terminal_obeys(void **state)
     assert_flat("Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac", "Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac");
 }
 
+static void one_of_them_has_no_s(void **state)
+{
+    char buffer[64];
+    struct nxm_text text;
+
+    (void)state;
+    nxm_text_init(&text, buffer, sizeof buffer);
+    nxm_text_count(&text, 0, "block");
+    nxm_text_count(&text, 1, "block");
+    nxm_text_count(&text, 11, "block");
+    assert_string_equal(buffer, "0 blocks1 block11 blocks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +516,7 @@ int main(void)
         cmocka_unit_test(amounts_of_every_size_are_rounded_alike),
         cmocka_unit_test(any_conversion_is_that_of_printf),
         cmocka_unit_test(nothing_is_cut_where_room_is_made),
+        cmocka_unit_test(one_of_them_has_no_s),
         cmocka_unit_test(bytes_are_exact_for_whole_units_and_have_two_decimals_else),
         cmocka_unit_test(bytes_that_round_up_to_1024_take_the_next_unit),
         cmocka_unit_test(json_escapes_what_json_must_not_contain),
