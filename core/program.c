@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include <string.h>
 #include <unistd.h>
 
 size_t nxm_program_path(char *ret_path, size_t capacity)
@@ -9,5 +10,5 @@ size_t nxm_program_path(char *ret_path, size_t capacity)
     if (length <= 0) /* Linux before 3.17 */
         length = readlink("/proc/self/exe", ret_path, capacity - 1);
     ret_path[length > 0 ? length : 0] = '\0';
-    return length > 0 ? (size_t)length : 0;
+    return strlen(ret_path);
 }
