@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "program.h"
 
 #define PROGRAM_PATH_MAX 4096
 
@@ -20,9 +21,7 @@ static const char *program_path(void)
     int unread = 0;
 
     if (atomic_compare_exchange_strong(&state, &unread, 1)) {
-        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-
-        path[length > 0 ? length : 0] = '\0';
+        nxm_program_path(path, sizeof path);
         atomic_store(&state, 2);
     }
     return atomic_load(&state) == 2 ? path : "";

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "program.h"
 #include "text.h"
 
 static bool is_number(const char *s)
@@ -36,12 +37,10 @@ static void append_host(struct nxm_text *text)
 static void append_program(struct nxm_text *text)
 {
     char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    const char *slash;
+    size_t length = nxm_program_path(path, sizeof path);
+    const char *slash = strrchr(path, '/');
 
-    path[length > 0 ? length : 0] = '\0';
-    slash = strrchr(path, '/');
-    nxm_text_printf(text, "%s", length <= 0 ? "unknown" : slash == NULL ? path : slash + 1);
+    nxm_text_printf(text, "%s", length == 0 ? "unknown" : slash == NULL ? path : slash + 1);
 }
 
 /* Returns how many characters of the pattern it took. */

@@ -123,6 +123,17 @@ static CUresult serve_free(struct call *c)
     return nxm_is_plugins_block(c->address) ? result : real_free(c);
 }
 
+/* Also at the end a stream that is gone, or no context, is an error of its own. */
+static CUresult free_late(struct call *c)
+{
+    struct nxm_order order;
+    CUresult result = nxm_table(NXM_TABLE_MEMORY) && nxm_is_plugins_block(c->address)
+                          ? nxm_order_stream(c->stream, c->per_thread, &order)
+                          : CUDA_SUCCESS;
+
+    return result == CUDA_SUCCESS ? nxm_serve_free_late(c->address, real_free, c) : result;
+}
+
 static CUresult release(struct call *c, enum nxm_api own, const void *caller)
 {
     enum nxm_mode mode = nxm_enter(caller, false);
@@ -135,7 +146,7 @@ static CUresult release(struct call *c, enum nxm_api own, const void *caller)
         uint64_t taken = nxm_owned_take(c->address);
         result = nxm_owned_freed(real_free(c), c->address, taken);
     } else if (mode == NXM_MODE_LATE && c->address != 0) {
-        result = nxm_serve_free_late(c->address, real_free, c);
+        result = free_late(c);
     } else {
         result = real_free(c);
     }

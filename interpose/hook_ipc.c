@@ -18,6 +18,8 @@ static bool exportable(CUdeviceptr address)
         return !nxm_owned_contains(address);
     if (!block.allocator)
         return true;
+    if (block.state != NXM_BLOCK_LIVE) /* freed, whoever still has it */
+        return false;
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;
     if (scope->companion.vtable.traits & NXMEM_CUDA_TRAIT_LEGACY_IPC)
         return true;

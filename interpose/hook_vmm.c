@@ -4,6 +4,12 @@
 #include "owned.h"
 #include "vmm.h"
 
+/* What a mechanism has mapped is no mapping of the program's: the driver says of it what it says of memory that nobody mapped. */
+static CUdeviceptr as_the_programs(enum nxm_mode mode, CUdeviceptr address)
+{
+    return mode == NXM_MODE_SERVE && nxm_owned_contains(address) ? 0 : address;
+}
+
 CUresult hook_cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t align, CUdeviceptr hint,
                                   unsigned long long flags)
 {
@@ -43,6 +49,7 @@ CUresult hook_cuMemAddressFree(CUdeviceptr address, size_t bytes)
         uint64_t taken = nxm_owned_take(address);
         result = nxm_owned_freed(real_address_free(&span), address, taken);
     } else {
+        span.address = as_the_programs(mode, address);
         result = nxm_observe_free(mode, NXM_TABLE_RESERVED, address, real_address_free, &span);
     }
     nxm_leave(mode);
@@ -83,10 +90,31 @@ CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 {
     NXM_NEEDS(cuMemRetainAllocationHandle);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    CUresult result = nxm_real.cuMemRetainAllocationHandle(handle, address);
+    CUdeviceptr mapped = as_the_programs(mode, (CUdeviceptr)(uintptr_t)address);
+    CUresult result = nxm_real.cuMemRetainAllocationHandle(handle, (void *)(uintptr_t)mapped);
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
-        nxm_vmm_retained(*handle, (uint64_t)(uintptr_t)address);
+        nxm_vmm_retained(*handle, mapped);
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    NXM_NEEDS(cuMemSetAccess);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result = nxm_real.cuMemSetAccess(as_the_programs(mode, address), bytes, access, count);
+
+    nxm_leave(mode);
+    return result;
+}
+
+CUresult hook_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+{
+    NXM_NEEDS(cuMemGetAccess);
+    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    CUresult result = nxm_real.cuMemGetAccess(flags, location, as_the_programs(mode, address));
+
     nxm_leave(mode);
     return result;
 }
@@ -109,7 +137,7 @@ CUresult hook_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGe
 {
     NXM_NEEDS(cuMemMap);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    CUresult result = nxm_real.cuMemMap(address, bytes, offset, handle, flags);
+    CUresult result = nxm_real.cuMemMap(as_the_programs(mode, address), bytes, offset, handle, flags);
 
     if (mode == NXM_MODE_SERVE && result == CUDA_SUCCESS)
         nxm_vmm_mapped(address, bytes, handle, nxm_label_take(NXM_API_cuMemMap, bytes));
@@ -121,7 +149,7 @@ CUresult hook_cuMemUnmap(CUdeviceptr address, size_t bytes)
 {
     NXM_NEEDS(cuMemUnmap);
     enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
-    CUresult result = nxm_real.cuMemUnmap(address, bytes);
+    CUresult result = nxm_real.cuMemUnmap(as_the_programs(mode, address), bytes);
 
     if ((mode == NXM_MODE_SERVE || mode == NXM_MODE_LATE) && result == CUDA_SUCCESS)
         nxm_vmm_unmapped(address, bytes);

@@ -29,10 +29,14 @@ bool nxm_observe_made_room(enum nxm_mode mode, CUresult result)
     return true;
 }
 
-static void note_refusal(uint64_t key, const struct nxm_block *block)
+static void note_refusal(enum nxm_table table, uint64_t key, const struct nxm_block *block)
 {
+    struct nxm_block around;
+
     if (block->id != 0)
         nxm_tally_misuse(NXM_MISUSE_OTHER_KIND, key, block);
+    else if (nxm_blocks_containing(nxm_table(table), key, &around) == NXM_OK && around.address != key)
+        nxm_tally_misuse(NXM_MISUSE_INSIDE, key, &around);
     else
         nxm_tally_misuse(NXM_MISUSE_NOT_ALLOCATED, key, NULL);
 }
@@ -50,7 +54,7 @@ CUresult nxm_observe_free(enum nxm_mode mode, enum nxm_table table, uint64_t key
         nxm_tally_add(NXM_AMOUNT_FREED_DURING_EXIT, block.bytes);
     if (key != 0 && (table == NXM_TABLE_MEMORY || table == NXM_TABLE_REGISTERED) &&
         (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
-        note_refusal(key, &block);
+        note_refusal(table, key, &block);
     return result;
 }
 

@@ -58,6 +58,14 @@ void nxm_pool_destroyed(CUmemoryPool pool)
     }
 }
 
+/* A pool hands out whole units. */
+static uint64_t rounded(uint64_t bytes)
+{
+    const uint64_t unit = 512;
+
+    return (bytes + unit - 1) / unit * unit;
+}
+
 static bool is_counted(int device)
 {
     return device >= 0 && device < DEVICES;
@@ -67,6 +75,7 @@ void nxm_pool_used(int device, uint64_t bytes)
 {
     if (!is_counted(device))
         return;
+    bytes = rounded(bytes);
     uint64_t now = atomic_fetch_add(&used[device], bytes) + bytes, high = atomic_load(&used_high[device]);
     while (high < now && !atomic_compare_exchange_weak(&used_high[device], &high, now))
         ;
@@ -75,7 +84,7 @@ void nxm_pool_used(int device, uint64_t bytes)
 void nxm_pool_unused(int device, uint64_t bytes)
 {
     if (is_counted(device))
-        atomic_fetch_sub(&used[device], bytes);
+        atomic_fetch_sub(&used[device], rounded(bytes));
 }
 
 uint64_t nxm_pool_used_now(int device)

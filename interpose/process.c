@@ -10,6 +10,7 @@
 #include "core/journal.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/program.h"
 #include "core/report.h"
 #include "core/stack.h"
 #include "core/trace.h"
@@ -78,9 +79,7 @@ void nxm_process_watch_forks(void)
 
 static void fill_journal(struct nxm_journal *journal)
 {
-    ssize_t length = readlink("/proc/self/exe", journal->program, sizeof journal->program - 1);
-
-    journal->program[length > 0 ? length : 0] = '\0';
+    nxm_program_path(journal->program, sizeof journal->program);
     nxm_names_keep_in(&journal->unknown, &journal->uncovered);
     journal->api_count = NXM_API_COUNT;
     for (int i = 0; i < NXM_API_COUNT; i++)

@@ -284,18 +284,28 @@ static CUresult free_native(struct nxm_blocks *memory, const struct nxm_block *b
     return result;
 }
 
+/* Memory of a graph that was freed before: another launch has brought it back. */
+static bool is_graphs_again(CUdeviceptr address)
+{
+    struct nxm_block gone;
+    uint32_t freed;
+
+    return nxm_graves_find(address, &gone, &freed) && gone.class_ == NXM_CLASS_GRAPH;
+}
+
 /* No block starts there. The driver judges, and what it says is noted: it takes back what we never saw (allocated by a route
  * that is not ours), or it refuses what is freed already, was never allocated, or lies inside a block. */
 static CUresult free_unknown(struct nxm_blocks *memory, CUdeviceptr address, nxm_native_free call, void *argument)
 {
     struct nxm_block around;
 
+    bool inside = nxm_blocks_containing(memory, address, &around) == NXM_OK;
     if (nxm_owned_contains(address))
-        return nxm_tally_misuse(NXM_MISUSE_PLUGINS, address, NULL);
+        return nxm_tally_misuse(inside ? NXM_MISUSE_INSIDE : NXM_MISUSE_PLUGINS, address, inside ? &around : NULL);
     CUresult result = call(argument);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && !is_graphs_again(address))
         nxm_tally_add(NXM_AMOUNT_UNKNOWN_FREES, 0);
-    else if (result == CUDA_ERROR_INVALID_VALUE && nxm_blocks_containing(memory, address, &around) == NXM_OK)
+    else if (result == CUDA_ERROR_INVALID_VALUE && inside)
         nxm_tally_misuse(NXM_MISUSE_INSIDE, address, &around);
     else if (result == CUDA_ERROR_INVALID_VALUE)
         nxm_tally_misuse(NXM_MISUSE_NOT_ALLOCATED, address, NULL);

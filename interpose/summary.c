@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/allocator.h"
+#include "core/program.h"
 #include "core/text.h"
 #include "coverage.h"
 #include "label.h"
@@ -47,9 +48,8 @@ static void fill_note(struct nxm_report *report)
 void nxm_summary_fill(struct nxm_report *ret_report)
 {
     struct nxm_allocator_totals totals;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 
-    program[length > 0 ? length : 0] = '\0';
+    nxm_program_path(program, sizeof program);
     for (int i = 0; i < NXM_TABLE_COUNT; i++)
         reported[i] = nxm_table((enum nxm_table)i);
     ret_report->version = NXM_VERSION;

@@ -109,6 +109,24 @@ for m in found:
     assert (allocated in names(m["allocated"])) if allocated else (m["api"] is None and not m["allocated"])
 PYTHON
 }
+same middle_frees "$cases/middle-frees"
+for mode in direct deferred host host-deferred; do
+    report_of middle_frees $mode
+    proves "the_middle_of_a_block_is_told_as_that_for_each_kind_with_$mode" 'misuses_are 5' 'amount_is leaked 0 0' \
+        'misuse_is "inside a block" 1,1 frees_a_middle allocates_it' \
+        'misuse_is "inside a block" 1 frees_a_middle_of_the_hosts allocates_the_hosts' \
+        '[ "$(grep -c "\"what\": \"inside a block\"" "$work/report")" = 5 ]'
+done
+same freed_by_two "$cases/freed-by-two"
+leaks_are freed_by_two 0 0
+same late_free_stream_gone "$cases/late-free-stream-gone"
+leaks_are late_free_stream_gone 0 0
+same left_by_main "$cases/left-by-main"
+for mode in direct host; do
+    report_of left_by_main $mode
+    proves "a_program_that_its_main_thread_has_left_keeps_its_name_with_$mode" 'amount_is leaked 1 3000' \
+        'grep -q "\"program\": \".*/left-by-main\"" "$work/report"' 'grep -q "\"symbol\": \"leaks_after_main\"" "$work/report"'
+done
 same refused_frees "$cases/refused-frees"
 for mode in direct deferred host host-deferred; do
     report_of refused_frees $mode

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 same what_a_pointer_is "$cases/what-a-pointer-is"
 same pool_figures "$cases/pool-figures"
 leaks_are pool_figures 0 0
+same pool_figures_odd "$cases/pool-figures-odd"
 same batches_and_trims "$cases/batches-and-trims"
 leaks_are batches_and_trims 0 0
 same old_forms "$cases/old-forms"
@@ -30,6 +31,14 @@ same external_memory "$cases/external-memory"
 report_of external_memory direct
 proves "mappings_of_other_interfaces_are_imports" 'amount_is leaked 0 0' 'amount_is imports_left_open 1 0' \
     'class_is IMPORTED live_bytes 524288' 'amount_is unknown_frees 0 0' 'misuses_are 1'
+same virtual_calls "$cases/virtual-calls"
+leaks_are virtual_calls 0 0
+same graph_memory_relaunched "$cases/graph-memory-relaunched"
+for mode in direct host; do
+    report_of graph_memory_relaunched $mode
+    proves "memory_that_a_launch_brings_back_is_no_unknown_one_with_$mode" 'amount_is leaked 0 0' 'amount_is unknown_frees 0 0' \
+        'class_is GRAPH live_blocks 0'
+done
 same graph_nodes "$cases/graph-nodes"
 report_of graph_nodes direct
 proves "memory_of_graph_nodes_is_the_graphs" 'amount_is leaked 0 0' 'class_is GRAPH ever_bytes 10000' 'class_is GRAPH live_bytes 4000' \
@@ -45,6 +54,7 @@ proves "imports_by_the_old_form_are_the_same" same_output same_status
 grep -lE '"IMPORTED": .*"ever_blocks": 1' "$work"/report.* | head -n 1 | xargs -I{} cp {} "$work/report" # the importer's
 proves "imports_by_the_old_form_are_mappings" 'class_is IMPORTED live_blocks 1' 'amount_is leaked 0 0'
 same peer_access SIMCUDA_DEVICES=2 "$cases/peer-access"
+same freed_and_asked "$cases/freed-and-asked"
 same shared_with_others "$cases/shared-with-others"
 for mode in direct host; do
     in_mode $mode "$cases/shared-with-others"

@@ -15,9 +15,13 @@ same three_and_two_static "$cases/three-and-two-static"
 for name in mixed-pairs stream-handle-again host-functions free-waits-for-callback endless-kernel zero-sizes null-frees odd-sizes \
     what-a-pointer-is old-forms capture-modes capture-implicit capture-stream-gone deferred-during-capture graph-nodes \
     ended-while-capturing freed-then-context-gone ordered-and-context-gone runtime-reset-twice last-error undone-twice \
-    expandable-segments static-objects exit-while-freeing refused-frees late-double-free shadow batches-and-trims; do
+    expandable-segments static-objects exit-while-freeing refused-frees late-double-free shadow batches-and-trims virtual-calls \
+    graph-memory-relaunched freed-and-asked pool-figures-odd late-free-stream-gone freed-by-two middle-frees; do
     same "${name//-/_}" "$cases/$name"
 done
+report_of middle_frees vmm
+proves "the_middle_of_a_block_that_is_a_mapping_is_told_as_that" 'misuses_are 5' \
+    '[ "$(grep -c "\"what\": \"inside a block\"" "$work/report")" = 5 ]'
 for case_program in three-and-two mixed-pairs shadow; do
     for seed in 1 2 3; do
         same "${case_program//-/_}_with_seed_$seed" SIMCUDA_SEED=$seed "$cases/$case_program"

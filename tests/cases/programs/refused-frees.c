@@ -1,11 +1,6 @@
 /* Frees that are refused: double, of another kind, inside a block, of nothing. The calls are in functions with names. */
 #include "tests/integration/programs/transcript.h"
 
-/* Seen by the loader, and so by the shim. */
-#define NAMED(declaration)                                            \
-    __attribute__((noinline, visibility("default"))) declaration; \
-    declaration
-
 NAMED(CUdeviceptr allocates_it(size_t bytes))
 {
     CUdeviceptr p = MARK;

@@ -23,6 +23,11 @@ static inline void show_fact_(const char *what, long long value)
 }
 #define FACT(expression) show_fact_(#expression, (long long)(expression))
 
+/* A function seen by the loader, and so by the shim. */
+#define NAMED(declaration)                                            \
+    __attribute__((noinline, visibility("default"))) declaration; \
+    declaration
+
 /* The first device's primary context, current on this thread. */
 static inline CUcontext begin(void)
 {
