@@ -5,10 +5,10 @@
 
 size_t nxm_program_path(char *ret_path, size_t capacity)
 {
-    ssize_t length = readlink("/proc/thread-self/exe", ret_path, capacity - 1);
+    ssize_t length = readlink("/proc/self/exe", ret_path, capacity - 1);
 
-    if (length <= 0) /* Linux before 3.17 */
-        length = readlink("/proc/self/exe", ret_path, capacity - 1);
+    if (length <= 0)
+        length = readlink("/proc/thread-self/exe", ret_path, capacity - 1);
     ret_path[length > 0 ? length : 0] = '\0';
     return strlen(ret_path);
 }
