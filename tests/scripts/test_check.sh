@@ -25,7 +25,7 @@ esac'
     stand_in scripts/mutate 'echo "5 0 0" >>"$NXMEM_TOTALS"'
     stand_in build/tests/unit/test_one true
 }
-check() { run env PATH="$work/bin:$PATH" scripts/check; }
+check() { run env PATH="$work/bin:$PATH" NXMEM_CHECK_SECONDS="${NXMEM_CHECK_SECONDS:-}" scripts/check; }
 last_line() { [ "$(tail -n 1 "$work/out")" = "$1" ]; }
 
 good
@@ -62,6 +62,12 @@ good
 stand_in scripts/mutate 'echo "5 0 0" >>"$NXMEM_TOTALS"; exit 1'
 check
 proves "a step that fails after good counts is red" 'exits 1' 'last_line "35 passed, 1 failed, 1 skipped"'
+good
+stand_in scripts/mutate 'echo "asked: $*"; echo "5 0 0" >>"$NXMEM_TOTALS"'
+check
+proves "a quick machine tries mutants for ten minutes" 'exits 0' 'prints "asked: --seconds 600"'
+NXMEM_CHECK_SECONDS=0 check
+proves "a slow one for a minute at least" 'exits 0' 'prints "asked: --seconds 60"' '! prints "--seconds 600"'
 good
 stand_in scripts/mutate true
 check
