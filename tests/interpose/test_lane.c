@@ -240,6 +240,34 @@ static void a_block_that_outlives_the_context_it_waited_on_is_given_back(void **
     assert_int_equal(fake.queries, 0);
 }
 
+static uint64_t most_waiting_while_given_back;
+
+/* The shim relaxes the thread's capture mode around what it asks of a plugin. */
+static CUresult look_while_given_back(CUstreamCaptureMode *mode)
+{
+    if (waiting() > most_waiting_while_given_back)
+        most_waiting_while_given_back = waiting();
+    *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return CUDA_SUCCESS;
+}
+
+/* Whoever lacks memory meanwhile must see that some is on its way. */
+static void a_block_whose_context_has_gone_counts_until_it_is_back(void **state)
+{
+    struct nxm_order order;
+    (void)state;
+    CUdeviceptr address = allocate_on_stream(&order);
+
+    fake.passed = false;
+    assert_int_equal(nxm_serve_free(address, &order, native_free, NULL), CUDA_SUCCESS);
+    most_waiting_while_given_back = 0;
+    nxm_real.cuThreadExchangeStreamCaptureMode = look_while_given_back;
+    nxm_lane_context_gone(FAKE_CONTEXT, true);
+    nxm_real.cuThreadExchangeStreamCaptureMode = NULL;
+    assert_int_equal(most_waiting_while_given_back, 1);
+    assert_int_equal(waiting(), 0);
+}
+
 static void a_call_that_waits_for_nothing_gives_back_a_bounded_number_of_blocks(void **state)
 {
     enum { MANY = 200 };
@@ -584,6 +612,7 @@ int main(void)
         LANE(a_synchronous_free_of_stream_ordered_memory_adds_no_wait),
         LANE(a_synchronous_free_of_stream_ordered_memory_needs_no_context),
         LANE(a_block_that_outlives_the_context_it_waited_on_is_given_back),
+        LANE(a_block_whose_context_has_gone_counts_until_it_is_back),
         LANE(a_call_that_waits_for_nothing_gives_back_a_bounded_number_of_blocks),
         LANE(what_a_capture_forbids_is_asked_in_the_blocks_own_context),
         LANE(a_free_during_a_capture_is_parked_and_released_after_it),
