@@ -4,8 +4,6 @@
 
 #include "spread.h"
 
-__thread uint64_t nxm_ids_next __attribute__((tls_model("initial-exec")));
-
 static atomic_uint_fast64_t rows; /* that have begun */
 
 uint64_t nxm_ids_bound(void)

@@ -1,14 +1,8 @@
 #include "peak.h"
 
-__thread uint32_t nxm_peak_seat;
-
 static _Atomic uint64_t *credit_of(struct nxm_peak *peak, unsigned class_)
 {
-    static _Atomic uint32_t threads;
-
-    if (nxm_peak_seat == 0)
-        nxm_peak_seat = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % (NXM_PEAK_SEATS - 1) + 1;
-    return &peak->seats[nxm_peak_seat].credit[class_];
+    return nxm_peak_credit(peak, nxm_spread_assign(), class_);
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t to)

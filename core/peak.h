@@ -14,45 +14,95 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NXM_PEAK_SEATS 64u /* the first stays empty */
+#include "spread.h"
+#include "stores.h"
+
 #define NXM_PEAK_CLASSES 16u
 #define NXM_PEAK_CREDIT (UINT64_C(1) << 20)
 
+/* As far apart as the lines of spread.h, for a thread's is where its line is there. The first stays empty. */
 struct nxm_peak_seat {
     _Atomic uint64_t credit[NXM_PEAK_CLASSES]; /* two cache lines; of the threads that sit here, most often one */
 };
+_Static_assert(sizeof(struct nxm_peak_seat) == sizeof(struct nxm_spread_line), "a place there is a place here");
 
 struct nxm_peak {
-    struct nxm_peak_seat seats[NXM_PEAK_SEATS];
+    struct nxm_peak_seat seats[NXM_SPREAD_LINES];
     struct {
         _Atomic uint64_t taken, most;
         uint64_t apart[6];
     } sums[NXM_PEAK_CLASSES];
 } __attribute__((aligned(64)));
 
-extern __thread uint32_t nxm_peak_seat; /* the thread's, from 1; 0: it has none yet */
-
 void nxm_peak_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
 void nxm_peak_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
 
-/* The same when it is the thread's own business. False: it is not, and nothing has changed. */
-static inline bool nxm_peak_try_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+static inline _Atomic uint64_t *nxm_peak_credit(struct nxm_peak *peak, uint32_t here, unsigned class_)
 {
-    uint32_t seat = nxm_peak_seat;
-    _Atomic uint64_t *credit = &peak->seats[seat].credit[class_]; /* nobody sits on the first: there is no credit */
+    return &((struct nxm_peak_seat *)(void *)((char *)peak->seats + here))->credit[class_];
+}
+
+/* The same when it is the thread's own business. False: it is not, and nothing has changed. */
+#if NXM_STORES_IN_ORDER
+
+/* Of the seat of one thread alone: no signal handler of it comes between. */
+static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+{
+    _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
+    bool lacking;
+
+    __asm__ volatile("subq %2, %0" : "+m"(*credit), "=@ccc"(lacking) : "er"(bytes) : "memory");
+    if (__builtin_expect(!lacking, 1))
+        return true;
+    __asm__ volatile("addq %1, %0" : "+m"(*credit) : "er"(bytes) : "memory", "cc");
+    return false;
+}
+
+static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+{
+    _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
+    bool wrapped;
+
+    __asm__ volatile("addq %2, %0" : "+m"(*credit), "=@ccc"(wrapped) : "er"(bytes) : "memory");
+    if (__builtin_expect(!wrapped && atomic_load_explicit(credit, memory_order_relaxed) <= NXM_PEAK_CREDIT, 1))
+        return true;
+    __asm__ volatile("subq %1, %0" : "+m"(*credit) : "er"(bytes) : "memory", "cc");
+    return false;
+}
+
+#else
+
+static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+{
+    _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_); /* nobody sits on the first: there is no credit */
     uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);
 
     return there >= bytes && atomic_compare_exchange_strong_explicit(credit, &there, there - bytes, memory_order_relaxed, memory_order_relaxed);
 }
 
-static inline bool nxm_peak_try_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
 {
-    uint32_t seat = nxm_peak_seat;
-    _Atomic uint64_t *credit = &peak->seats[seat].credit[class_];
+    _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
     uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);
 
-    return seat != 0 && there + bytes <= NXM_PEAK_CREDIT && bytes <= NXM_PEAK_CREDIT &&
+    return there + bytes <= NXM_PEAK_CREDIT && bytes <= NXM_PEAK_CREDIT &&
            atomic_compare_exchange_strong_explicit(credit, &there, there + bytes, memory_order_relaxed, memory_order_relaxed);
+}
+
+#endif
+
+static inline bool nxm_peak_try_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+{
+    uint32_t here = nxm_spread_here();
+
+    return nxm_spread_is_own(here) && nxm_peak_try_take_own(peak, here, class_, bytes);
+}
+
+static inline bool nxm_peak_try_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes)
+{
+    uint32_t here = nxm_spread_here();
+
+    return nxm_spread_is_own(here) && nxm_peak_try_give_own(peak, here, class_, bytes);
 }
 
 static inline uint64_t nxm_peak_most(const struct nxm_peak *peak, unsigned class_)

@@ -24,11 +24,19 @@ void nxm_spin_acquire(struct nxm_spin *spin, enum nxm_lock_rank rank); /* howeve
 /* Takes it if it is free. */
 static inline bool nxm_spin_try(struct nxm_spin *spin, enum nxm_lock_rank rank)
 {
+#if NXM_STORES_IN_ORDER /* the bit that is missing, in one instruction */
+    bool taken;
+
+    __asm__ volatile("lock btsq $0, %0" : "+m"(spin->turns), "=@ccc"(taken) : : "memory");
+    if (__builtin_expect(taken, 0))
+        return false;
+#else
     uint64_t turns = atomic_load_explicit(&spin->turns, memory_order_relaxed);
 
     if (__builtin_expect((turns & 1) != 0 || !atomic_compare_exchange_strong_explicit(&spin->turns, &turns, turns + 1, memory_order_acquire,
                                                                                       memory_order_relaxed), 0))
         return false;
+#endif
     nxm_lock_note(spin, rank);
     return true;
 }

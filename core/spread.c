@@ -1,6 +1,6 @@
 #include "spread.h"
 
-__thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
+__thread struct nxm_own nxm_own __attribute__((tls_model("initial-exec")));
 
 /* There may be more threads than lines. Nobody takes back the line of a thread that ends: it would have to be noticed. */
 uint32_t nxm_spread_place_after(uint64_t others)
@@ -15,9 +15,9 @@ uint32_t nxm_spread_assign(void)
 {
     static atomic_uint_fast64_t given;
 
-    if (nxm_spread_place == 0)
-        nxm_spread_place = nxm_spread_place_after(atomic_fetch_add_explicit(&given, 1, memory_order_relaxed));
-    return nxm_spread_place;
+    if (nxm_own.spread == 0)
+        nxm_own.spread = nxm_spread_place_after(atomic_fetch_add_explicit(&given, 1, memory_order_relaxed));
+    return nxm_own.spread;
 }
 
 uint64_t nxm_spread_sum(const struct nxm_spread *spread, unsigned sum)

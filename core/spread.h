@@ -12,8 +12,10 @@
 #define NXM_SPREAD_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "own.h"
 #include "stores.h"
 
 #define NXM_SPREAD_LINES 128u
@@ -30,10 +32,9 @@ struct nxm_spread {
     struct nxm_spread_line lines[NXM_SPREAD_LINES];
 };
 
-/* Where a thread's line is: its distance from the first in bytes. The first, 0, is that of all who were given none yet, so that
+/* Where a thread's line is (own.h, `spread`): its distance from the first in bytes. The first, 0, is that of all who were given none yet, so that
  * nobody need ask. It is given to a thread when it comes in from the program, or begins a row of ids: between raising and lowering
  * what must meet on one line nothing of that happens, or the line is kept in a variable. */
-extern __thread uint32_t nxm_spread_place __attribute__((tls_model("initial-exec")));
 uint32_t nxm_spread_assign(void); /* what it has, or a new one */
 
 /* What a thread is given after so many others. In 64 bits, for 32 a process that goes on beginning threads does use up, and its lines of
@@ -42,7 +43,13 @@ uint32_t nxm_spread_place_after(uint64_t others);
 
 static inline uint32_t nxm_spread_here(void)
 {
-    return nxm_spread_place;
+    return nxm_own.spread;
+}
+
+/* Nobody else moves it. */
+static inline bool nxm_spread_is_own(uint32_t here)
+{
+    return here >= NXM_SPREAD_SHARED * sizeof(struct nxm_spread_line);
 }
 
 /* Sequentially consistent: what is looked at afterwards is looked at after others can see it. To lower is to add what wraps. */
@@ -61,7 +68,7 @@ static inline void nxm_spread_note_at(struct nxm_spread *spread, uint32_t here, 
     struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
 
 #if NXM_STORES_IN_ORDER
-    if (__builtin_expect(here >= NXM_SPREAD_SHARED * sizeof *line, 1)) {
+    if (__builtin_expect(nxm_spread_is_own(here), 1)) {
         __asm__ volatile("addq %1, %0" : "+m"(line->sums[sum]) : "er"(amount) : "memory", "cc");
         return;
     }

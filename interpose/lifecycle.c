@@ -104,7 +104,7 @@ static __attribute__((noinline)) enum nxm_mode enter_otherwise(const void *calle
 
 enum nxm_mode nxm_enter(const void *caller, bool begin)
 {
-    uint32_t here = nxm_spread_place;
+    uint32_t here = nxm_spread_here();
 
     if (__builtin_expect(here == 0 || nxm_thread.foreign != 0 || !nxm_turn_is_done(&first_use) || !nxm_is_surely_ours(), 0))
         return enter_otherwise(caller, begin);

@@ -77,7 +77,7 @@ static void *move_on_the_seventh_line(void *ret_added)
     uint64_t added = 0, before;
     unsigned met = 0;
 
-    nxm_spread_place = 7 * (uint32_t)sizeof(struct nxm_spread_line);
+    nxm_own.spread = 7 * (uint32_t)sizeof(struct nxm_spread_line);
     for (; met < MEETINGS && added < MOST && !atomic_load_explicit(&have_met, memory_order_relaxed); added++) {
         before = atomic_load_explicit(&sums[SECOND], memory_order_relaxed);
         nxm_spread_raise(&spread, FIRST, 1);
@@ -135,16 +135,16 @@ static void nothing_is_lost_when_a_handler_comes_between(void **state)
 
 static void every_line_is_in_the_sum(void **state)
 {
-    uint32_t mine = nxm_spread_place;
+    uint32_t mine = nxm_own.spread;
 
     (void)state;
     memset(&spread, 0, sizeof spread);
     for (uint32_t line = 0; line < NXM_SPREAD_LINES; line++) {
-        nxm_spread_place = line * (uint32_t)sizeof(struct nxm_spread_line);
+        nxm_own.spread = line * (uint32_t)sizeof(struct nxm_spread_line);
         nxm_spread_raise(&spread, SECOND, line + 1);
         assert_int_equal(nxm_spread_sum(&spread, SECOND), (line + 1) * (line + 2) / 2);
     }
-    nxm_spread_place = mine;
+    nxm_own.spread = mine;
 }
 
 static void *note_line(void *ret_line)
@@ -172,19 +172,19 @@ static void threads_one_after_the_other_get_lines_of_their_own(void **state)
 /* Only this thread is given lines here. Those that are one thread's alone run out, and are not given again. */
 static void lines_that_are_given_out_lie_inside(void **state)
 {
-    uint32_t mine = nxm_spread_place;
+    uint32_t mine = nxm_own.spread;
     unsigned given[NXM_SPREAD_LINES] = { 0 };
 
     (void)state;
     for (uint32_t i = 0; i < 3 * NXM_SPREAD_LINES; i++) {
-        nxm_spread_place = 0;
+        nxm_own.spread = 0;
         assert_in_range(nxm_spread_assign(), 1, sizeof spread - 1);
-        assert_int_equal(nxm_spread_place % sizeof(struct nxm_spread_line), 0);
-        given[nxm_spread_place / sizeof(struct nxm_spread_line)]++;
+        assert_int_equal(nxm_own.spread % sizeof(struct nxm_spread_line), 0);
+        given[nxm_own.spread / sizeof(struct nxm_spread_line)]++;
     }
     for (uint32_t line = 0; line < NXM_SPREAD_LINES; line++)
         assert_in_range(given[line], line > 0 && line < NXM_SPREAD_SHARED, line == 0 ? 0 : line < NXM_SPREAD_SHARED ? UINT32_MAX : 1);
-    nxm_spread_place = mine;
+    nxm_own.spread = mine;
 }
 
 static void *allocate_an_id(void *ret_line)
