@@ -9,9 +9,46 @@
 #include <stdint.h>
 
 #include "blocks.h"
+#include "here.h"
+#include "spin.h"
 
-/* `stack`: of the free, an nxm_stack id; 0 none. */
-void nxm_graves_bury(const struct nxm_block *block, uint32_t stack);
+#define NXM_GRAVE_BITS 12
+#define NXM_GRAVE_COUNT (1u << NXM_GRAVE_BITS)
+
+struct nxm_grave {
+    struct nxm_spin lock; /* two that meet here: one goes without a grave */
+    uint64_t address, bytes, id;
+    uint32_t allocated, freed; /* stacks */
+    uint32_t kind;             /* API and class */
+};
+
+extern NXM_HERE struct nxm_grave nxm_graves[NXM_GRAVE_COUNT];
+
+static inline struct nxm_grave *nxm_grave_of(uint64_t address)
+{
+    return &nxm_graves[(address >> 8) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - NXM_GRAVE_BITS)];
+}
+
+#ifndef NXM_GRAVE_SET /* a test gives way in between */
+#define NXM_GRAVE_SET(field, value) __atomic_store_n(&grave->field, (value), __ATOMIC_RELEASE)
+#define NXM_GRAVE_GET(field) __atomic_load_n(&grave->field, __ATOMIC_ACQUIRE)
+#endif
+
+/* `freed`: by which stack, an nxm_stack id; 0 none. */
+static inline void nxm_graves_bury(const struct nxm_block *block, uint32_t freed)
+{
+    struct nxm_grave *grave = nxm_grave_of(block->address);
+
+    if (!nxm_spin_try(&grave->lock, NXM_RANK_MISUSE))
+        return;
+    NXM_GRAVE_SET(address, block->address);
+    NXM_GRAVE_SET(bytes, block->bytes);
+    NXM_GRAVE_SET(id, block->id);
+    NXM_GRAVE_SET(kind, (uint32_t)block->api << 8 | block->class_);
+    NXM_GRAVE_SET(allocated, block->stack);
+    NXM_GRAVE_SET(freed, freed);
+    nxm_spin_release(&grave->lock);
+}
 
 /* The latest block that started there: its address, bytes, id, class, API and stack; false when nobody knows. */
 bool nxm_graves_find(uint64_t address, struct nxm_block *ret_block, uint32_t *ret_stack);
