@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "arena.h"
+#include "blocks_quiet.h"
 #include "mem.h"
 #include "peak.h"
 #include "result.h"
@@ -12,17 +13,7 @@
 #include "starts.h"
 #include "supply.h"
 
-#define SHARD_BITS 10
-#define SHARD_COUNT (1u << SHARD_BITS)
 #define EACH_BATCH 32u
-
-struct nxm_blocks {
-    struct nxm_supply supply;
-    struct nxm_starts starts;
-    atomic_bool far; /* some block starts where starts.h keeps no bits */
-    struct nxm_peak peak;
-    struct nxm_shard shards[SHARD_COUNT];
-};
 
 _Static_assert(sizeof(struct nxm_block) % sizeof(uint64_t) == 0, "records are read by words");
 _Static_assert(NXM_CLASS_COUNT <= NXM_PEAK_CLASSES, "each class has its peak");
@@ -35,11 +26,6 @@ static const struct {
 #include "class.def"
 #undef CLASS
 };
-
-static struct nxm_shard *shard_of(struct nxm_blocks *table, uint64_t hash)
-{
-    return &table->shards[hash >> (64 - SHARD_BITS)];
-}
 
 int nxm_blocks_new(struct nxm_blocks **ret_table)
 {
@@ -57,7 +43,7 @@ int nxm_blocks_new(struct nxm_blocks **ret_table)
 
 void nxm_blocks_adopt(struct nxm_blocks *table, const struct nxm_arena *arena)
 {
-    for (unsigned i = 0; i < SHARD_COUNT; i++)
+    for (unsigned i = 0; i < NXM_BLOCKS_SHARDS; i++)
         nxm_shard_adopt(&table->shards[i], arena);
     table->supply = (struct nxm_supply){ 0 };
     table->starts = (struct nxm_starts){ 0 };
@@ -80,83 +66,20 @@ static bool acceptable(const struct nxm_block *block)
            (block->state == NXM_BLOCK_LIVE || block->state == NXM_BLOCK_WAITING || block->state == NXM_BLOCK_RELEASING);
 }
 
-static void sums_enter(struct nxm_shard *shard, const struct nxm_block *block)
-{
-    struct nxm_sums *sums = &shard->sums[block->class_];
-
-    sums->in_blocks++;
-    sums->in_bytes += block->bytes;
-}
-
-static void sums_leave(struct nxm_shard *shard, const struct nxm_block *block)
-{
-    struct nxm_sums *sums = &shard->sums[block->class_];
-
-    sums->out_blocks++;
-    sums->out_bytes += block->bytes;
-}
-
-static uint64_t last_byte(const struct nxm_block *block)
-{
-    uint64_t last = block->address + (block->bytes - 1);
-
-    return last < block->address ? UINT64_MAX : last;
-}
-
-static inline bool start_is_noted(struct nxm_blocks *table, const struct nxm_block *block)
-{
-    return nxm_starts_has(nxm_starts_word(&table->starts, block->address), block->address, last_byte(block));
-}
-
 /* That a block starts there. An empty one contains nothing that would be looked for. */
 static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block)
 {
-    if (block->bytes == 0 || start_is_noted(table, block))
+    if (block->bytes == 0 || nxm_blocks_start_is_noted(table, block->address, block->bytes))
         return NXM_OK;
     if (block->address >> NXM_STARTS_BITS == 0)
-        return nxm_starts_mark(&table->starts, block->address, last_byte(block));
+        return nxm_starts_mark(&table->starts, block->address, nxm_blocks_last_byte(block->address, block->bytes));
     atomic_store(&table->far, true);
     return NXM_OK;
 }
 
-/* Each operation is written twice: in one piece for when all is quiet, which calls nobody; and for everything else, that begins
- * again from the start, the lock being held already or not. */
-struct place {
-    struct nxm_shard *shard;
-    uint64_t hash;
-    uint64_t chains, *head; /* see fetch_chain */
-};
-
-static inline struct place place_of(struct nxm_blocks *table, uint64_t address)
-{
-    struct place place = { .hash = nxm_shard_hash(address) };
-
-    place.shard = shard_of(table, place.hash);
-    __asm__("" : "+r"(place.shard)); /* a pointer, not a number to be worked out anew at each use */
-    return place;
-}
-
-/* The head of the chain, as far as it can be known without the lock, comes while that is taken. */
-static inline void fetch_chain(struct place *place)
-{
-    place->chains = __atomic_load_n(&place->shard->chains, __ATOMIC_RELAXED);
-    place->head = nxm_chains_head(place->chains, place->hash);
-    __asm__("" : "+r"(place->head));
-    __builtin_prefetch(place->head, 1);
-}
-
-/* Are those, under the lock, the shard's chains, and the only ones? */
-static inline bool was_right(struct place place)
-{
-    return place.shard->chains == place.chains && place.shard->old == 0;
-}
-
-static inline bool enter_quietly(struct place place)
-{
-    return nxm_spin_try(&place.shard->lock, NXM_RANK_BLOCKS);
-}
-
-static void enter(struct nxm_blocks *table, struct place place, bool inside)
+/* Each operation is written twice: in one piece for when all is quiet (blocks_quiet.h), which calls nobody; and for everything else,
+ * that begins again from the start, the lock being held already or not. */
+static void enter(struct nxm_blocks *table, struct nxm_blocks_place place, bool inside)
 {
     if (!inside)
         nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
@@ -164,7 +87,7 @@ static void enter(struct nxm_blocks *table, struct place place, bool inside)
         nxm_shard_move_some(place.shard, &table->supply);
 }
 
-static int insert_inside(struct nxm_blocks *table, struct place place, const struct nxm_block *block)
+static int insert_inside(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_block *block)
 {
     struct nxm_record *record = nxm_shard_record(place.shard, place.hash, block->address);
 
@@ -173,7 +96,7 @@ static int insert_inside(struct nxm_blocks *table, struct place place, const str
     if (mark_start(table, block) != NXM_OK)
         return NXM_ENOMEM;
     if (record != NULL) {
-        sums_leave(place.shard, &record->block);
+        nxm_blocks_sums_leave(place.shard, record->block.class_, record->block.bytes);
         nxm_peak_give(&table->peak, record->block.class_, record->block.bytes);
         nxm_shard_write(record, block);
     } else {
@@ -184,13 +107,13 @@ static int insert_inside(struct nxm_blocks *table, struct place place, const str
         nxm_link_push(nxm_shard_head(place.shard, place.hash), record, place.hash);
     }
     nxm_peak_take(&table->peak, block->class_, block->bytes);
-    sums_enter(place.shard, block);
+    nxm_blocks_sums_enter(place.shard, block->class_, block->bytes);
     return NXM_OK;
 }
 
 static __attribute__((noinline)) int insert_slowly(struct nxm_blocks *table, const struct nxm_block *block, bool inside)
 {
-    struct place place = place_of(table, block->address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
     int result;
 
     enter(table, place, inside);
@@ -199,37 +122,22 @@ static __attribute__((noinline)) int insert_slowly(struct nxm_blocks *table, con
     return result;
 }
 
-/* What went last comes back: its start is still noted, which spares a look at one more cold line. */
-static inline bool comes_back(struct place place, const struct nxm_record *last, const struct nxm_block *block)
-{
-    return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == block->address && last->block.bytes >= block->bytes;
-}
-
-/* Room for it (and so there are chains), its start known, nothing there by the marks, and the peak is not at stake. */
-static inline bool insert_is_easy(struct nxm_blocks *table, struct place place, const struct nxm_record *room, const struct nxm_block *block)
-{
-    return was_right(place) && room != NULL && (comes_back(place, room, block) || start_is_noted(table, block)) &&
-           (*place.head & nxm_link_mark(place.hash)) == 0 &&
-           nxm_peak_try_take(&table->peak, block->class_, block->bytes);
-}
-
 int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
 {
-    struct place place = place_of(table, block->address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
     struct nxm_record *record;
 
-    fetch_chain(&place);
+    nxm_blocks_fetch(&place);
     if (!acceptable(block))
         return NXM_EINVAL;
-    if (!enter_quietly(place))
+    if (!nxm_blocks_enter_quietly(place))
         return insert_slowly(table, block, false);
     record = nxm_shard_first_free(place.shard);
-    if (!insert_is_easy(table, place, record, block))
+    if (!nxm_blocks_room_is_easy(table, place, record, block->address, block->bytes, block->class_))
         return insert_slowly(table, block, true);
     place.shard->free = record->next;
     nxm_shard_write(record, block);
-    nxm_link_push(place.head, record, place.hash);
-    sums_enter(place.shard, block);
+    nxm_blocks_put(place, record);
     nxm_shard_release(place.shard);
     return NXM_OK;
 }
@@ -249,7 +157,7 @@ static inline int claim_inside(struct nxm_record *record, uint64_t id, unsigned 
 static __attribute__((noinline)) int claim_slowly(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
                                                   enum nxm_block_state to, struct nxm_block *ret_block)
 {
-    struct place place = place_of(table, address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
     int result;
 
     enter(table, place, false);
@@ -258,37 +166,27 @@ static __attribute__((noinline)) int claim_slowly(struct nxm_blocks *table, uint
     return result;
 }
 
-/* No look at the marks: it is there, nearly always. */
-static inline struct nxm_record *in_chain(uint64_t link, uint64_t address)
-{
-    struct nxm_record *record = nxm_link_record(link);
-
-    while (record != NULL && record->block.address != address)
-        record = nxm_link_record(record->next);
-    return record;
-}
-
 int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, unsigned from,
                      enum nxm_block_state to, struct nxm_block *ret_block)
 {
-    struct place place = place_of(table, address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
     int result;
 
-    fetch_chain(&place);
-    if (!enter_quietly(place))
+    nxm_blocks_fetch(&place);
+    if (!nxm_blocks_enter_quietly(place))
         return claim_slowly(table, address, id, from, to, ret_block);
-    if (!was_right(place) || place.chains == 0) {
+    if (!nxm_blocks_fetched(place) || place.chains == 0) {
         nxm_shard_release(place.shard);
         return claim_slowly(table, address, id, from, to, ret_block);
     }
-    result = claim_inside(in_chain(*place.head, address), id, from, to, ret_block);
+    result = claim_inside(nxm_blocks_in_chain(*place.head, address), id, from, to, ret_block);
     nxm_shard_release(place.shard);
     return result;
 }
 
 int nxm_blocks_count(struct nxm_blocks *table, uint64_t address, int delta, struct nxm_block *ret_block)
 {
-    struct place place = place_of(table, address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
     int result = NXM_ENOENT;
 
     enter(table, place, false);
@@ -307,7 +205,7 @@ int nxm_blocks_count(struct nxm_blocks *table, uint64_t address, int delta, stru
 
 static __attribute__((noinline)) int remove_slowly(struct nxm_blocks *table, uint64_t address, uint64_t id, bool inside)
 {
-    struct place place = place_of(table, address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
     int result = NXM_ENOENT;
     uint64_t *link;
 
@@ -316,7 +214,7 @@ static __attribute__((noinline)) int remove_slowly(struct nxm_blocks *table, uin
     if (link != NULL && nxm_link_record(*link)->block.id == id) {
         const struct nxm_block *block = &nxm_link_record(*link)->block;
 
-        sums_leave(place.shard, block);
+        nxm_blocks_sums_leave(place.shard, block->class_, block->bytes);
         nxm_peak_give(&table->peak, block->class_, block->bytes);
         nxm_shard_drop(place.shard, place.hash, link);
         result = NXM_OK;
@@ -327,11 +225,11 @@ static __attribute__((noinline)) int remove_slowly(struct nxm_blocks *table, uin
 
 int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
 {
-    struct place place = place_of(table, address);
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
     struct nxm_record *record;
     uint64_t *head;
 
-    if (!enter_quietly(place))
+    if (!nxm_blocks_enter_quietly(place))
         return remove_slowly(table, address, id, false);
     if (place.shard->old != 0 || place.shard->chains == 0)
         return remove_slowly(table, address, id, true);
@@ -340,7 +238,7 @@ int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
     if (record == NULL || record->block.address != address || record->block.id != id ||
         !nxm_peak_try_give(&table->peak, record->block.class_, record->block.bytes))
         return remove_slowly(table, address, id, true);
-    sums_leave(place.shard, &record->block);
+    nxm_blocks_sums_leave(place.shard, record->block.class_, record->block.bytes);
     nxm_link_set(head, record->next);
     nxm_shard_free(place.shard, record);
     nxm_shard_release(place.shard);
@@ -353,7 +251,7 @@ int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block
 {
     uint64_t hash = nxm_shard_hash(address);
 
-    return nxm_shard_find(shard_of(table, hash), hash, address, ret_block) ? NXM_OK : NXM_ENOENT;
+    return nxm_shard_find(nxm_blocks_shard(table, hash), hash, address, ret_block) ? NXM_OK : NXM_ENOENT;
 }
 
 /* Every record, for addresses that starts.h knows nothing of. */
@@ -362,7 +260,7 @@ static bool scan(struct nxm_blocks *table, uint64_t address, struct nxm_block *r
     struct nxm_block batch[EACH_BATCH];
     bool found = false;
 
-    for (unsigned i = 0; i < SHARD_COUNT; i++) {
+    for (unsigned i = 0; i < NXM_BLOCKS_SHARDS; i++) {
         struct nxm_shard_walk walk = { 0 };
         unsigned count;
 
@@ -382,7 +280,7 @@ static bool scan(struct nxm_blocks *table, uint64_t address, struct nxm_block *r
 /* The granule seemed to hold no block: if it is so, nobody need look there again. */
 static void forget_start(struct nxm_blocks *table, uint64_t hash, uint64_t granule)
 {
-    struct nxm_shard *shard = shard_of(table, hash);
+    struct nxm_shard *shard = nxm_blocks_shard(table, hash);
 
     nxm_shard_acquire(shard, &table->supply);
     if (!nxm_shard_has_granule(shard, hash, granule)) {
@@ -401,7 +299,7 @@ static bool look_back(struct nxm_blocks *table, uint64_t address, struct nxm_blo
         uint64_t hash = nxm_shard_hash(granule << NXM_GRANULE_BITS);
         bool any;
 
-        if (nxm_shard_around(shard_of(table, hash), hash, granule, address, ret_block, &any))
+        if (nxm_shard_around(nxm_blocks_shard(table, hash), hash, granule, address, ret_block, &any))
             return true;
         if (!any)
             forget_start(table, hash, granule);
@@ -430,7 +328,7 @@ void nxm_blocks_each(struct nxm_blocks *table, bool (*visit)(void *argument, con
 {
     struct nxm_block batch[EACH_BATCH];
 
-    for (unsigned i = 0; i < SHARD_COUNT; i++) {
+    for (unsigned i = 0; i < NXM_BLOCKS_SHARDS; i++) {
         struct nxm_shard_walk walk = { 0 };
         unsigned count;
 
@@ -447,7 +345,7 @@ void nxm_blocks_totals(struct nxm_blocks *table, enum nxm_class class_, struct n
 {
     struct nxm_class_totals totals = { 0 };
 
-    for (unsigned i = 0; i < SHARD_COUNT; i++) {
+    for (unsigned i = 0; i < NXM_BLOCKS_SHARDS; i++) {
         struct nxm_sums sums;
 
         if (!nxm_shard_was_used(&table->shards[i]))

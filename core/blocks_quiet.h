@@ -1,0 +1,131 @@
+/* The table from inside, and what is done to it in place when all is quiet: nobody else holds the lock, there is room, nothing grows.
+ * For blocks.c, which does everything else, and quiet.h. What is not so is answered with "no", before anything has changed.
+ */
+#ifndef NXM_BLOCKS_QUIET_H
+#define NXM_BLOCKS_QUIET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "blocks.h"
+#include "peak.h"
+#include "shard.h"
+#include "starts.h"
+#include "supply.h"
+
+#define NXM_BLOCKS_SHARD_BITS 10
+#define NXM_BLOCKS_SHARDS (1u << NXM_BLOCKS_SHARD_BITS)
+
+struct nxm_blocks {
+    struct nxm_supply supply;
+    struct nxm_starts starts;
+    atomic_bool far; /* some block starts where starts.h keeps no bits */
+    struct nxm_peak peak;
+    struct nxm_shard shards[NXM_BLOCKS_SHARDS];
+};
+
+static inline struct nxm_shard *nxm_blocks_shard(struct nxm_blocks *table, uint64_t hash)
+{
+    return &table->shards[hash >> (64 - NXM_BLOCKS_SHARD_BITS)];
+}
+
+/* Where an address belongs. */
+struct nxm_blocks_place {
+    struct nxm_shard *shard;
+    uint64_t hash;
+    uint64_t chains, *head; /* see nxm_blocks_fetch */
+};
+
+static inline struct nxm_blocks_place nxm_blocks_place_of(struct nxm_blocks *table, uint64_t address)
+{
+    struct nxm_blocks_place place = { .hash = nxm_shard_hash(address) };
+
+    place.shard = nxm_blocks_shard(table, place.hash);
+    __asm__("" : "+r"(place.shard)); /* a pointer, not a number to be worked out anew at each use */
+    return place;
+}
+
+/* The head of the chain, as far as it can be known without the lock, comes while that is taken. */
+static inline void nxm_blocks_fetch(struct nxm_blocks_place *place)
+{
+    place->chains = __atomic_load_n(&place->shard->chains, __ATOMIC_RELAXED);
+    place->head = nxm_chains_head(place->chains, place->hash);
+    __asm__("" : "+r"(place->head));
+    __builtin_prefetch(place->head, 1);
+}
+
+/* Are those, under the lock, the shard's chains, and the only ones? */
+static inline bool nxm_blocks_fetched(struct nxm_blocks_place place)
+{
+    return place.shard->chains == place.chains && place.shard->old == 0;
+}
+
+static inline bool nxm_blocks_enter_quietly(struct nxm_blocks_place place)
+{
+    return nxm_spin_try(&place.shard->lock, NXM_RANK_BLOCKS);
+}
+
+/* --- with the lock held: the sums and the peak too, so that no sum runs below zero ------------------------------------- */
+
+static inline void nxm_blocks_sums_enter(struct nxm_shard *shard, unsigned class_, uint64_t bytes)
+{
+    struct nxm_sums *sums = &shard->sums[class_];
+
+    sums->in_blocks++;
+    sums->in_bytes += bytes;
+}
+
+static inline void nxm_blocks_sums_leave(struct nxm_shard *shard, unsigned class_, uint64_t bytes)
+{
+    struct nxm_sums *sums = &shard->sums[class_];
+
+    sums->out_blocks++;
+    sums->out_bytes += bytes;
+}
+
+static inline uint64_t nxm_blocks_last_byte(uint64_t address, uint64_t bytes)
+{
+    uint64_t last = address + (bytes - 1);
+
+    return last < address ? UINT64_MAX : last;
+}
+
+static inline bool nxm_blocks_start_is_noted(struct nxm_blocks *table, uint64_t address, uint64_t bytes)
+{
+    return nxm_starts_has(nxm_starts_word(&table->starts, address), address, nxm_blocks_last_byte(address, bytes));
+}
+
+/* What went last comes back: its start is still noted, which spares a look at one more cold line. */
+static inline bool nxm_blocks_comes_back(struct nxm_blocks_place place, const struct nxm_record *last, uint64_t address, uint64_t bytes)
+{
+    return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == address && last->block.bytes >= bytes;
+}
+
+/* Room for it (and so there are chains), its start known, nothing there by the marks, and the peak is not at stake. */
+static inline bool nxm_blocks_room_is_easy(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_record *room,
+                                           uint64_t address, uint64_t bytes, unsigned class_)
+{
+    return nxm_blocks_fetched(place) && room != NULL &&
+           (nxm_blocks_comes_back(place, room, address, bytes) || nxm_blocks_start_is_noted(table, address, bytes)) &&
+           (*place.head & nxm_link_mark(place.hash)) == 0 && nxm_peak_try_take(&table->peak, class_, bytes);
+}
+
+/* A record that has been written. */
+static inline void nxm_blocks_put(struct nxm_blocks_place place, struct nxm_record *record)
+{
+    nxm_link_push(place.head, record, place.hash);
+    nxm_blocks_sums_enter(place.shard, record->block.class_, record->block.bytes);
+}
+
+/* No look at the marks: it is there, nearly always. */
+static inline struct nxm_record *nxm_blocks_in_chain(uint64_t link, uint64_t address)
+{
+    struct nxm_record *record = nxm_link_record(link);
+
+    while (record != NULL && record->block.address != address)
+        record = nxm_link_record(record->next);
+    return record;
+}
+
+#endif
