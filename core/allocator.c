@@ -179,7 +179,6 @@ int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *bl
                            void *argument, struct nxm_error *ret_error)
 {
     NxmemAllocResult answer;
-    uint64_t before;
     int result = check_request(block, ret_error);
 
     if (result != NXM_OK)
@@ -188,8 +187,18 @@ int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *bl
     block->allocator = allocator;
     block->state = NXM_BLOCK_LIVE;
     NxmemStatus status = call_plugin(allocator, block, call, argument, &answer);
-    if (status.code != NXMEM_STATUS_OK)
-        return allocation_failed(allocator, &status, block->bytes, ret_error);
+    return nxm_allocator_accept(allocator, block, &status, &answer, ret_error);
+}
+
+int nxm_allocator_accept(struct nxm_allocator *allocator, struct nxm_block *block, const NxmemStatus *status, const NxmemAllocResult *answered,
+                         struct nxm_error *ret_error)
+{
+    NxmemAllocResult answer = *answered;
+    uint64_t before;
+    int result;
+
+    if (status->code != NXMEM_STATUS_OK)
+        return allocation_failed(allocator, status, block->bytes, ret_error);
     if (nxm_prefix_trim(&answer, sizeof answer), answer.ptr == NULL)
         return nxm_error_set(ret_error, NXM_ECONTRACT, 0, "mechanism %s: said OK and handed out nothing for %llu bytes",
                              allocator->name, (unsigned long long)block->bytes);

@@ -97,6 +97,11 @@ typedef NxmemStatus (*nxm_enqueue_call)(void *argument, const NxmemAllocation *a
 int nxm_allocator_allocate(struct nxm_allocator *allocator, struct nxm_block *block, nxm_allocate_call call,
                            void *argument, struct nxm_error *ret_error);
 
+/* The second half of it, for one who has asked the plugin himself (quiet.h): what it answered, for a block whose id, allocator and state are
+ * filled in. */
+int nxm_allocator_accept(struct nxm_allocator *allocator, struct nxm_block *block, const NxmemStatus *status, const NxmemAllocResult *answered,
+                         struct nxm_error *ret_error);
+
 /* For `stale` above. Of the bars there, those go that stand only because the plugin contradicted itself: it failed a release and
  * had given the address away already. Whether there were any. */
 bool nxm_allocator_unbar(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes);

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "mem.h"
 #include "prefix.h"
+#include "quiet.h"
 #include "status.h"
 #include "terminal.h"
 
@@ -110,18 +111,15 @@ static inline void complete(struct nxm_allocator *allocator, struct nxm_entry *e
     outstanding_drop(allocator);
 }
 
-/* All but the words of a failure, which nobody here reads. */
-#define COMPLETION_READ (uint32_t)(offsetof(NxmemReleaseCompletion, outcome) + offsetof(NxmemReleaseOutcome, failure.message))
-
 /* A whole one, as nearly all are, is copied here and now. */
 static bool read_completion(const NxmemReleaseCompletion *published, NxmemReleaseCompletion *ret_completion,
                             NxmemStatus *ret_refusal)
 {
     if ((uintptr_t)published % _Alignof(uint64_t) == 0 && published->struct_size >= sizeof *published) {
-        memcpy(ret_completion, published, COMPLETION_READ);
+        memcpy(ret_completion, published, NXM_COMPLETION_READ);
         return true;
     }
-    *ret_refusal = nxm_prefix_copy(published, sizeof *ret_completion, ret_completion, COMPLETION_READ);
+    *ret_refusal = nxm_prefix_copy(published, sizeof *ret_completion, ret_completion, NXM_COMPLETION_READ);
     if (ret_refusal->code == NXMEM_STATUS_OK)
         return true;
     *ret_refusal = refuse_completion(ret_refusal->code, (const char *)ret_refusal->message);
@@ -142,6 +140,8 @@ static inline bool take_completion(struct nxm_allocator *allocator, const NxmemR
         *ret_refusal = refuse_completion(NXMEM_STATUS_WRONG_MECHANISM, "it names another mechanism");
         return false;
     }
+    if (nxm_queued_hand_over(&allocator->queued, &completion))
+        return true;
     entry = nxm_queued_take(&allocator->queued, completion.allocation_id, completion.ticket, &stayed);
     if (entry == NULL) {
         *ret_refusal = refuse_completion(NXMEM_STATUS_UNKNOWN_ALLOCATION,
@@ -153,7 +153,7 @@ static inline bool take_completion(struct nxm_allocator *allocator, const NxmemR
 }
 
 /* The module outlives the record, which the completion may have freed: the gate is shut while somebody is inside. */
-static __attribute__((noinline)) NxmemStatus release_completed(void *host_ctx, const NxmemReleaseCompletion *published)
+static __attribute__((noinline)) NxmemStatus release_completed_somewhere(void *host_ctx, const NxmemReleaseCompletion *published)
 {
     struct nxm_allocator *allocator = host_ctx;
     struct nxm_spread *tallies; /* the module's */
@@ -170,6 +170,17 @@ static __attribute__((noinline)) NxmemStatus release_completed(void *host_ctx, c
     if (taken)
         return nxm_status_ok();
     return refusal;
+}
+
+/* To the thread that is inside the plugin for it anyway, most often. */
+static NxmemStatus release_completed(void *host_ctx, const NxmemReleaseCompletion *published)
+{
+    struct nxm_seat *seat = nxm_own.asking;
+
+    if (__builtin_expect(published != NULL && seat != NULL && seat->owner == host_ctx, 1) &&
+        nxm_quiet_hand_over(seat, ((struct nxm_allocator *)host_ctx)->vtable.mechanism_id, published))
+        return nxm_status_ok();
+    return release_completed_somewhere(host_ctx, published);
 }
 
 /* --- callback: a request for memory ---------------------------------------------------------------------- */
@@ -226,7 +237,7 @@ void nxm_deferred_init(struct nxm_allocator *allocator)
         .request_reclaim = request_reclaim,
         .release_completed = release_completed,
     };
-    nxm_queued_init(&allocator->queued);
+    nxm_queued_init(&allocator->queued, allocator);
     atomic_init(&allocator->outstanding, 0);
 }
 
@@ -317,6 +328,40 @@ static inline __attribute__((always_inline)) int ask_plugin(struct nxm_allocator
         *ret_release = (struct nxm_release){ .outcome = NXM_RELEASE_QUEUED, .ticket = ticket };
         return NXM_OK;
     }
+}
+
+/* In the callback that came from inside the call everything but this has been left. */
+static int settle_completion(struct nxm_allocator *allocator, struct nxm_entry *entry, NxmemReleaseCompletion *completion,
+                             struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    entry->release = nxm_terminal_judge_outcome(&completion->outcome, &entry->block);
+    entry->release.ticket = completion->ticket;
+    nxm_spread_lower(&allocator->sums, NXM_SUM_QUEUED, 1);
+    nxm_accounts_settle(allocator, &entry->block, &entry->release);
+    nxm_pins_give(&allocator->options.pins);
+    return already_completed(allocator, entry, ret_release, ret_error);
+}
+
+int nxm_deferred_settle_quiet(struct nxm_allocator *allocator, struct nxm_seat *seat, const struct nxm_block *block,
+                              const NxmemStatus *status, uint64_t ticket, struct nxm_release *ret_release, struct nxm_error *ret_error)
+{
+    bool accepted = status->code == NXMEM_STATUS_OK;
+    NxmemReleaseCompletion completion;
+    enum nxm_settled settled;
+    struct nxm_entry *entry;
+
+    if (accepted)
+        nxm_views_retire(&allocator->views, block->id);
+    atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel); /* before anybody can complete what stays */
+    settled = nxm_queued_settle_quiet(&allocator->queued, seat, block, accepted, ticket, &completion, &entry);
+    if (settled == NXM_SETTLED_STAYS) {
+        *ret_release = (struct nxm_release){ .outcome = NXM_RELEASE_QUEUED, .ticket = ticket };
+        return NXM_OK;
+    }
+    atomic_fetch_sub_explicit(&allocator->outstanding, 1, memory_order_acq_rel);
+    if (settled == NXM_SETTLED_WITHDRAWN)
+        return refused_by_plugin(allocator, entry, status, ret_release, ret_error);
+    return settle_completion(allocator, entry, &completion, ret_release, ret_error);
 }
 
 /* Nothing has been counted and nobody entered: the block goes back to the state it had. */

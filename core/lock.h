@@ -21,6 +21,7 @@ enum nxm_lock_rank {
     NXM_RANK_STARTS = 72,    /* core: where blocks of 4 GiB of addresses start */
     NXM_RANK_SUPPLY = 74,    /* core: memory for block tables */
     NXM_RANK_MISUSE = 90,    /* core: refused frees */
+    NXM_RANK_CALM = 95,      /* interpose: reasons not to be calm */
 };
 
 struct nxm_lock {

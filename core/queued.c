@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "mem.h"
 
@@ -41,10 +42,10 @@ static void unlink_entry(struct nxm_queued_shard *shard, struct nxm_entry **link
 
 /* --- the set ------------------------------------------------------------------------------------------ */
 
-void nxm_queued_init(struct nxm_queued *queued)
+void nxm_queued_init(struct nxm_queued *queued, void *owner)
 {
     for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++)
-        queued->seats[i] = (struct nxm_seat){ .entry = NULL };
+        queued->seats[i] = (struct nxm_seat){ .owner = owner };
     for (unsigned i = 0; i < NXM_QUEUED_SHARDS; i++) {
         struct nxm_queued_shard *shard = &queued->shards[i];
 
@@ -181,14 +182,14 @@ static void await(const struct nxm_entry *entry)
 
 /* Into its shard, where it can wait for as long as the plugin likes. In one stretch under the lock: at every moment a
  * completion finds it in exactly one of the two places. */
-static bool move_to_shard(struct nxm_queued *queued, struct nxm_entry *entry, uint64_t ticket)
+static bool move_to_shard(struct nxm_queued *queued, struct nxm_entry *entry, uint64_t word, uint64_t ticket)
 {
     struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);
     struct nxm_seat *seat = entry->seat;
     bool moved;
 
     nxm_lock_acquire(&shard->lock);
-    moved = nxm_seat_move(seat, entry->block.id, NXM_SEAT_BUSY);
+    moved = nxm_seat_move(seat, word, NXM_SEAT_BUSY);
     if (moved) {
         entry->seat = NULL;
         entry->phase = NXM_ENTRY_QUEUED;
@@ -206,7 +207,7 @@ static bool move_to_shard(struct nxm_queued *queued, struct nxm_entry *entry, ui
 static enum nxm_settled settle_in_seat(struct nxm_queued *queued, struct nxm_entry *entry, bool accepted, uint64_t ticket)
 {
     if (!nxm_queued_is_over(entry)) {
-        if (accepted && move_to_shard(queued, entry, ticket))
+        if (accepted && move_to_shard(queued, entry, entry->block.id, ticket))
             return NXM_SETTLED_STAYS;
         if (!accepted && nxm_seat_move(entry->seat, entry->block.id, NXM_SEAT_BUSY))
             return NXM_SETTLED_WITHDRAWN;
@@ -237,7 +238,42 @@ enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *
     return settled;
 }
 
+enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool accepted,
+                                         uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry)
+{
+    uint64_t word = block->id | NXM_SEAT_QUIET;
+    struct nxm_entry *entry = *ret_entry = nxm_entry_begin(seat->entry, seat, block);
+
+    if (accepted && move_to_shard(queued, entry, word, ticket))
+        return NXM_SETTLED_STAYS;
+    if (!accepted && nxm_seat_move(seat, word, NXM_SEAT_BUSY))
+        return NXM_SETTLED_WITHDRAWN;
+    while (atomic_load_explicit(&seat->said, memory_order_acquire) == NXM_SAID_NOTHING)
+        sched_yield(); /* some words long, on another thread */
+    memcpy(ret_completion, seat->completion, NXM_COMPLETION_READ);
+    if (atomic_load_explicit(&seat->said, memory_order_relaxed) == NXM_SAID_COMPLETE) { /* then only two words of it are written */
+        ret_completion->outcome.struct_size = sizeof ret_completion->outcome;
+        ret_completion->outcome.state = NXMEM_RELEASE_COMPLETE;
+        ret_completion->outcome.residual_owned_bytes = 0;
+    }
+    atomic_store_explicit(&seat->said, NXM_SAID_NOTHING, memory_order_relaxed);
+    return NXM_SETTLED_COMPLETED;
+}
+
 /* --- the completion's side ------------------------------------------------------------------------------ */
+
+bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion)
+{
+    uint64_t id = completion->allocation_id, word = id | NXM_SEAT_QUIET;
+    struct nxm_seat *seat = nxm_queued_seat(queued, id);
+
+    if (id == 0 || (id & (NXM_SEAT_BUSY | NXM_SEAT_QUIET)) != 0 || atomic_load_explicit(&seat->word, memory_order_acquire) != word ||
+        !nxm_seat_move(seat, word, word | NXM_SEAT_BUSY))
+        return false;
+    memcpy(seat->completion, completion, NXM_COMPLETION_READ);
+    atomic_store_explicit(&seat->said, NXM_SAID_SOMETHING, memory_order_release);
+    return true;
+}
 
 struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed)
 {

@@ -11,17 +11,22 @@
  * Most releases are over by the end of their call. Those never see a lock: while the plugin is asked, an entry sits in a *seat*
  * chosen by its id, whose word says whose it is and who has it. Only what stays moves into the shards. A seat that is
  * taken (by another thread, or by a release inside a release) sends the newcomer to the shards at once.
+ *
+ * Who releases quietly (quiet.h) sits there without an entry: a completion leaves in the seat what the plugin said, and he settles it
+ * when the call is over. Only if the release stays is the seat's entry filled.
  */
 #ifndef NXM_QUEUED_H
 #define NXM_QUEUED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "allocator.h"
 #include "blocks.h"
 #include "lock.h"
+#include "nxmem_memory_abi.h"
 
 #define NXM_QUEUED_SEATS 64u
 #define NXM_QUEUED_SHARDS 16u
@@ -45,10 +50,21 @@ struct nxm_entry {
     atomic_bool finished;       /* TAKEN: the completion has moved everything and forgot the entry */
 };
 
+/* What was said to one who sits there quietly. */
+enum nxm_said { NXM_SAID_NOTHING, NXM_SAID_COMPLETE, NXM_SAID_SOMETHING };
+
+/* All of a completion but the words of a failure, which nobody here reads. */
+#define NXM_COMPLETION_READ (uint32_t)(offsetof(NxmemReleaseCompletion, outcome) + offsetof(NxmemReleaseOutcome, failure.message))
+
 struct nxm_seat {
-    atomic_uint_fast64_t word; /* 0 free; NXM_SEAT_BUSY: the enqueuer's; an id: to be taken; that and NXM_SEAT_BUSY: taken */
-    struct nxm_entry *entry;   /* stays with the seat; NULL until the first use, and after a release that stayed */
-    uint64_t apart[14];        /* so that two threads' seats do not share a line */
+    /* 0 free; NXM_SEAT_BUSY: the enqueuer's; an id: to be taken; that and NXM_SEAT_BUSY: taken. With NXM_SEAT_QUIET besides an id: of one
+     * who has no entry. */
+    atomic_uint_fast64_t word;
+    struct nxm_entry *entry; /* stays with the seat; NULL until the first use, and after a release that stayed */
+    void *owner;             /* the callbacks' host_ctx */
+    _Atomic uint32_t said;   /* enum nxm_said, written last; NOTHING unless a quiet one's completion has come */
+    uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* a struct NxmemReleaseCompletion, as far as it is read */
+    uint64_t apart[16 - 4 - NXM_COMPLETION_READ / sizeof(uint64_t)]; /* so that two threads' seats do not share a line */
 };
 
 struct nxm_queued_shard {
@@ -66,11 +82,20 @@ struct nxm_queued {
 };
 
 #define NXM_SEAT_BUSY (UINT64_C(1) << 63)
+#define NXM_SEAT_QUIET (UINT64_C(1) << 62) /* neither is in any id of ours */
 
 enum nxm_settled { NXM_SETTLED_STAYS, NXM_SETTLED_WITHDRAWN, NXM_SETTLED_COMPLETED };
 
-void nxm_queued_init(struct nxm_queued *queued);
+void nxm_queued_init(struct nxm_queued *queued, void *owner);
 void nxm_queued_clear(struct nxm_queued *queued); /* frees entries still in it */
+
+/* For a completion: of one who sits quietly, and so it is his. False: nobody does, for that id. */
+bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion);
+
+/* For one who sat there quietly, when it turns out not to be that simple: his block is in the seat's entry from here on. As
+ * nxm_queued_settle; COMPLETED: what was said is in *ret_completion. */
+enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool accepted,
+                                         uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry);
 
 /* Memory for one entry, not yet findable; NULL when there is none, which needs another release of the same shard to be
  * under way. Once published no failure is left. */
@@ -150,8 +175,8 @@ static inline struct nxm_entry *nxm_queued_take_from_seat(struct nxm_queued *que
 {
     struct nxm_seat *seat = nxm_queued_seat(queued, id);
 
-    /* What the plugin names may be any number, ours for "free" and "busy" too. */
-    if (id == 0 || (id & NXM_SEAT_BUSY) != 0 || atomic_load_explicit(&seat->word, memory_order_acquire) != id ||
+    /* What the plugin names may be any number, ours for "free", "busy" and "quiet" too. */
+    if (id == 0 || (id & (NXM_SEAT_BUSY | NXM_SEAT_QUIET)) != 0 || atomic_load_explicit(&seat->word, memory_order_acquire) != id ||
         !nxm_seat_move(seat, id, id | NXM_SEAT_BUSY))
         return NULL;
     seat->entry->phase = NXM_ENTRY_TAKEN;

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include "calm.h"
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -29,6 +30,7 @@ static struct capturing *capturing;
 
 void nxm_capture_announce(void)
 {
+    nxm_unrest_begin();
     atomic_fetch_add(&nxm_captures, 1);
     while (atomic_load(&records) != 0)
         sched_yield(); /* one driver call long: the record neither waits for the device nor for us */
@@ -38,7 +40,10 @@ void nxm_capture_announce(void)
 
 static bool one_less(void)
 {
-    return atomic_fetch_sub(&nxm_captures, 1) == 1;
+    bool last = atomic_fetch_sub(&nxm_captures, 1) == 1;
+
+    nxm_unrest_end();
+    return last;
 }
 
 /* A thread's own default stream has two names. */

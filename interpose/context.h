@@ -23,6 +23,8 @@ CUcontext nxm_context_owner(CUcontext context); /* the primary one of a green on
 /* It was destroyed or reset: its handle may come back for another. */
 void nxm_context_forget(CUcontext context);
 
+struct nxm_scope;
+
 /* What a thread last asked about the context that is current on it, kept in its own record for as long as no context has
  * changed its meaning. */
 struct nxm_place {
@@ -30,6 +32,7 @@ struct nxm_place {
     CUcontext owner;
     int device;
     unsigned changes;
+    struct nxm_scope *scope; /* whose synchronous memory may be served quietly (quiet.h); NULL: none, or none yet */
 };
 extern NXM_HERE _Atomic unsigned nxm_context_changes;
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place);

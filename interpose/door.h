@@ -12,23 +12,38 @@
 #include "core/here.h"
 #include "core/spread.h"
 
-extern NXM_HERE struct nxm_spread nxm_door_inside; /* sum 0: threads; each lowers what it raised */
+enum nxm_door_word {
+    NXM_DOOR_COUNT, /* threads; each lowers what it raised */
+    NXM_DOOR_QUIET, /* no number: the scope that the thread, whose own line this is, is quietly inside (quiet.h) */
+};
+extern NXM_HERE struct nxm_spread nxm_door_inside;
 extern NXM_HERE _Atomic bool nxm_door_closed;
 
 static inline void nxm_door_count_in(void)
 {
-    nxm_spread_raise(&nxm_door_inside, 0, 1);
+    nxm_spread_raise(&nxm_door_inside, NXM_DOOR_COUNT, 1);
 }
 
 static inline void nxm_door_count_out(void)
 {
-    nxm_spread_note_at(&nxm_door_inside, nxm_spread_here(), 0, UINT64_MAX);
+    nxm_spread_note_at(&nxm_door_inside, nxm_spread_here(), NXM_DOOR_COUNT, UINT64_MAX);
 }
 
 static inline bool nxm_door_is_closed(void)
 {
     return atomic_load(&nxm_door_closed);
 }
+
+/* The calling thread's announcement. Others see it before anything that is looked at afterwards. */
+static inline void nxm_door_announce(const void *scope)
+{
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)nxm_door_inside.lines + nxm_spread_here());
+
+    atomic_exchange(&line->sums[NXM_DOOR_QUIET], (uintptr_t)scope);
+}
+
+/* So many threads are quietly inside this scope (NULL: inside any), each of them at some moment since the call began. */
+unsigned nxm_door_announced(const void *scope);
 
 void nxm_door_close(void); /* for good */
 

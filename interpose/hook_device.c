@@ -6,6 +6,7 @@
 #include "lane.h"
 #include "observe.h"
 #include "owned.h"
+#include "quiet.h"
 #include "scope.h"
 #include "serve.h"
 #include "usage.h"
@@ -40,10 +41,10 @@ static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
     return nxm_serve_native(placed ? &order : NULL, bytes, NXM_CLASS_NATIVE, api, 0, real_alloc, &bytes, address);
 }
 
-CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+static __attribute__((noinline)) CUresult alloc_otherwise(CUdeviceptr *address, size_t bytes, const void *caller)
 {
     NXM_NEEDS(cuMemAlloc_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, true);
+    enum nxm_mode mode = nxm_enter(caller, true);
     CUresult result;
 
     if (mode == NXM_MODE_SERVE)
@@ -54,6 +55,13 @@ CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
         nxm_owned_allocated(result, result == CUDA_SUCCESS ? *address : 0, bytes);
     nxm_leave(mode);
     return result;
+}
+
+CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    struct nxm_scope *scope = address && bytes != 0 ? nxm_quiet_enter(NXM_CALLER) : NULL;
+
+    return __builtin_expect(scope != NULL, 1) ? nxm_quiet_allocate(scope, address, bytes) : alloc_otherwise(address, bytes, NXM_CALLER);
 }
 
 /* --- cuMemFree ------------------------------------------------------------------------------------------------- */
@@ -89,10 +97,10 @@ static CUresult nested_free(CUdeviceptr address)
     return nxm_owned_freed(real_free(&address), address, taken);
 }
 
-CUresult hook_cuMemFree_v2(CUdeviceptr address)
+static __attribute__((noinline)) CUresult free_otherwise(CUdeviceptr address, const void *caller)
 {
     NXM_NEEDS(cuMemFree_v2);
-    enum nxm_mode mode = nxm_enter(NXM_CALLER, false);
+    enum nxm_mode mode = nxm_enter(caller, false);
     CUresult result;
 
     if (mode == NXM_MODE_SERVE)
@@ -105,6 +113,14 @@ CUresult hook_cuMemFree_v2(CUdeviceptr address)
         result = real_free(&address);
     nxm_leave(mode);
     return result;
+}
+
+CUresult hook_cuMemFree_v2(CUdeviceptr address)
+{
+    struct nxm_scope *scope = address != 0 ? nxm_quiet_enter(NXM_CALLER) : NULL;
+    CUresult result;
+
+    return scope && nxm_quiet_free(scope, address, &result) ? result : free_otherwise(address, NXM_CALLER);
 }
 
 /* --- pitched and managed: observed ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "calm.h"
 #include "capture.h"
 #include "core/journal.h"
 #include "core/lock.h"
@@ -58,6 +59,7 @@ static void count_in(uint64_t bytes) /* with the lock */
 {
     uint64_t now = atomic_fetch_add(&waiting_bytes, bytes) + bytes;
 
+    nxm_unrest_begin();
     atomic_fetch_add(&nxm_lane_blocks, 1);
     if (now <= atomic_load(&peak_bytes))
         return;
@@ -106,6 +108,7 @@ static void count_out(uint64_t bytes)
 {
     atomic_fetch_add(&nxm_given, 1);
     atomic_fetch_sub(&nxm_lane_blocks, 1);
+    nxm_unrest_end();
     atomic_fetch_sub(&waiting_bytes, bytes);
 }
 

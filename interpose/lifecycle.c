@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "calm.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "door.h"
@@ -51,6 +52,8 @@ static void start(void)
     nxm_forks_let();
     nxm_log(NXM_LOG_INFO, "version %s, plugin %s", NXM_VERSION, nxm_plugin() ? nxm_plugin_path() : "none");
     say_what_is_hooked();
+    if (nxm_plugin())
+        nxm_calm_begin();
 }
 
 static bool begin_once(void)
@@ -81,7 +84,7 @@ static __attribute__((noinline)) enum nxm_mode turned_away(bool nested)
 
 static inline enum nxm_mode enter(const void *caller, uint32_t here)
 {
-    nxm_spread_add_at(&nxm_door_inside, here, 0, 1);
+    nxm_spread_add_at(&nxm_door_inside, here, NXM_DOOR_COUNT, 1);
     /* Looked at while counted: whoever unloads the plugin takes the handle first and waits for this to be over. */
     bool nested = nxm_plugin_contains(caller);
     if (__builtin_expect(nested || nxm_door_is_closed(), 0))

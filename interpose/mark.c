@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "calm.h"
 #include "capture.h"
 #include "core/lock.h"
 #include "core/mem.h"
@@ -72,6 +73,7 @@ static struct mark *add(struct marked *stream, struct mark *mark)
     } else {
         *(*link ? &(*link)->next : link) = mark;
         stream->count++;
+        nxm_unrest_begin();
         atomic_fetch_add(&nxm_marks, 1);
         nxm_owes_say();
     }
@@ -158,6 +160,7 @@ static void pop(struct marked *stream)
     stream->count--;
     nxm_lock_release(&lock);
     atomic_fetch_sub(&nxm_marks, 1);
+    nxm_unrest_end();
     let_go(first);
 }
 

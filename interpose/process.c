@@ -20,8 +20,8 @@
 #include "route_names.h"
 #include "thread.h"
 
-static _Atomic int mark = NXM_OURS;
-_Atomic int *_Atomic nxm_process_mark = &mark; /* or in a page that is zero in a child, however that was made */
+static _Atomic int mark[NXM_MARK_WORDS] = { NXM_OURS };
+_Atomic int *_Atomic nxm_process_mark = mark; /* or in a page that is zero in a child, however that was made */
 struct nxm_options nxm_process_options;
 struct nxm_blocks *nxm_process_tables[NXM_TABLE_COUNT];
 static struct nxm_suppressions *suppressions;
@@ -35,7 +35,10 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 
 static void pass_through(void)
 {
-    atomic_store(atomic_load(&nxm_process_mark), NXM_NOT_OURS);
+    _Atomic int *at = atomic_load(&nxm_process_mark);
+
+    atomic_store(&at[NXM_MARK], NXM_NOT_OURS);
+    atomic_store(&at[NXM_MARK_CALM], false);
     nxm_names_keep_in(NULL, NULL); /* a journal is the parent's */
 }
 
@@ -53,7 +56,7 @@ static void mark_as_ours(void)
     }
     nxm_mem_unmap((void *)page, page ? bytes : 0);
     if (nxm_journal())
-        atomic_store(&mark, NXM_ASK_PID);
+        atomic_store(&mark[NXM_MARK], NXM_ASK_PID);
 }
 
 static void in_child(void)

@@ -65,6 +65,7 @@ void nxm_process_watch_forks(void); /* from the first lock of ours that a child 
 /* Whose memory this is. In a child the word is 0: it lies where a fork leaves zeros behind, or the handler of the fork has put it
  * there. Also 0 when there was no memory to begin. */
 enum { NXM_NOT_OURS, NXM_OURS, NXM_ASK_PID };
+enum { NXM_MARK, NXM_MARK_CALM, NXM_MARK_WORDS }; /* the second: calm.h */
 extern NXM_HERE _Atomic int *_Atomic nxm_process_mark;
 bool nxm_process_ask_pid(void);
 

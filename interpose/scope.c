@@ -9,6 +9,8 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/nap.h"
+#include "core/quiet.h"
+#include "door.h"
 #include "process.h"
 #include "real.h"
 #include "stale.h"
@@ -173,6 +175,23 @@ static void unpin_scope(void *argument)
     nxm_spread_note_at(scope->counts, nxm_spread_here(), NXM_SCOPE_PINS, UINT64_MAX);
 }
 
+/* Synchronous memory of a mechanism that takes part both ways, and wants to hear of nothing afterwards. */
+static void allow_quiet(struct nxm_scope *scope)
+{
+    const NxmemCudaVtable *companion = &scope->companion.vtable;
+
+    if (!scope->context || !companion->allocate_on || !companion->enqueue_release_on || companion->order_passed ||
+        !nxm_quiet_may(scope->allocator))
+        return;
+    scope->order = (NxmemCudaOrder){
+        .struct_size = sizeof scope->order,
+        .kind = NXMEM_CUDA_ORDER_SYNCHRONOUS,
+        .context = (uint64_t)(uintptr_t)scope->context,
+    };
+    scope->block_is_range = companion->traits & NXMEM_CUDA_TRAIT_BASE_IS_DRIVER_ALLOCATION;
+    scope->quiet = true;
+}
+
 static void open_scope(struct nxm_scope *scope)
 {
     struct nxm_module *module = nxm_plugin();
@@ -198,6 +217,7 @@ static void open_scope(struct nxm_scope *scope)
         return;
     }
     nxm_companion_query(module, scope->allocator, &scope->companion);
+    allow_quiet(scope);
     remember_mechanism(nxm_allocator_name(scope->allocator));
     nxm_log(NXM_LOG_INFO, "device %d, %s memory: mechanism %s%s", scope->device,
             scope->context ? "synchronous" : "stream-ordered", nxm_allocator_name(scope->allocator),
@@ -252,10 +272,15 @@ void nxm_scope_greet_with(void (*greeter)(struct nxm_scope *scope))
     greet = greeter;
 }
 
+static uint64_t users(const struct nxm_scope *scope)
+{
+    return nxm_spread_sum(scope->counts, NXM_SCOPE_USERS) + nxm_door_announced(scope);
+}
+
 /* One of those who leave a closed scope, or the one who closed it, is the last to find it empty. */
 void nxm_scope_leave_closed(struct nxm_scope *scope)
 {
-    if (!atomic_load(&scope->given_up) || nxm_spread_sum(scope->counts, NXM_SCOPE_USERS) != 0 ||
+    if (!atomic_load(&scope->given_up) || users(scope) != 0 ||
         atomic_exchange(&scope->empty, true))
         return;
     struct nxm_allocator *allocator = scope->allocator; /* nobody else looks at it any more */
@@ -294,6 +319,8 @@ struct nxm_scope *nxm_scope_enter_another(const struct nxm_order *order, bool *r
     struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? enter_opened(order) : NULL;
     if (scope && scope->allocator) {
         nxm_thread.scopes[order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS] = scope;
+        if (scope->quiet && scope->context == nxm_thread.place.owner && nxm_spread_is_own(nxm_spread_here()))
+            nxm_thread.place.scope = scope;
         return scope;
     }
     *ret_refuse = nxm_refuse_instead() && !(scope && scope->unserved);
@@ -326,7 +353,7 @@ static bool shut(struct nxm_scope *scope)
         nxm_scope_leave(scope);
         return false;
     }
-    for (int i = 0; i < CLOSE_SPINS && nxm_spread_sum(scope->counts, NXM_SCOPE_USERS) > 1; i++)
+    for (int i = 0; i < CLOSE_SPINS && users(scope) > 1; i++)
         sched_yield();
     return true;
 }

@@ -36,6 +36,9 @@ struct nxm_scope {
     struct nxm_allocator *allocator; /* NULL: this scope stays native */
     bool unserved;                   /* because the plugin has nothing for this device: no failure */
     struct nxm_companion companion;
+    bool quiet;            /* its calls may be (quiet.h) */
+    bool block_is_range;   /* thread.h, of its allocations */
+    NxmemCudaOrder order;  /* of every quiet call */
     /* enum nxm_scope_count. It is 16 KiB, so the next scope has it when nobody is inside this one any more; whoever comes here late
      * looks whether the scope is closed before he touches it. */
     struct nxm_spread *counts;
@@ -75,6 +78,12 @@ static inline bool nxm_scope_enter(struct nxm_scope *scope) /* false: closed */
         return true;
     nxm_scope_leave(scope);
     return false;
+}
+
+/* For one who is quietly inside, and so keeps the context: a release stays queued. */
+static inline void nxm_scope_pin(struct nxm_scope *scope)
+{
+    nxm_spread_raise(scope->counts, NXM_SCOPE_PINS, 1);
 }
 
 /* The one that this thread was in the last time, if it is for this order too. */

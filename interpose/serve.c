@@ -235,6 +235,25 @@ static __attribute__((noinline)) CUresult not_allocated(int result, const struct
     return answer;
 }
 
+CUresult nxm_serve_answered(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block, uint64_t given, int result,
+                            struct nxm_error *error, nxm_native_call call, void *argument, CUdeviceptr *ret_address)
+{
+    enum nxm_api api = (enum nxm_api)block->api;
+    uint64_t bytes = block->bytes;
+
+    if (result == NXM_ENOMEM && nxm_lane_room_since(given))
+        result = allocate_after_waiting(scope, order, block, error);
+    if (__builtin_expect(result != NXM_OK, 0))
+        return not_allocated(result, error, order, bytes, api, call, argument, ret_address);
+    *ret_address = block->address;
+    if (stands_in_for_pool(scope, block))
+        nxm_pool_used(block->device, block->bytes);
+    if (nxm_log_shows(NXM_LOG_DEBUG))
+        nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the plugin", nxm_api_names[api], (unsigned long long)bytes,
+                (unsigned long long)block->address);
+    return CUDA_SUCCESS;
+}
+
 CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
                             nxm_native_call call, void *argument, CUdeviceptr *ret_address)
 {
@@ -250,17 +269,7 @@ CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *ord
 
     uint64_t given = nxm_lane_given();
     int result = allocate_once(scope, order, &block, &error);
-    if (result == NXM_ENOMEM && nxm_lane_room_since(given))
-        result = allocate_after_waiting(scope, order, &block, &error);
-    if (__builtin_expect(result != NXM_OK, 0))
-        return not_allocated(result, &error, order, bytes, api, call, argument, ret_address);
-    *ret_address = block.address;
-    if (stands_in_for_pool(scope, &block))
-        nxm_pool_used(block.device, block.bytes);
-    if (nxm_log_shows(NXM_LOG_DEBUG))
-        nxm_log(NXM_LOG_DEBUG, "%s: %llu bytes at 0x%llx from the plugin", nxm_api_names[api], (unsigned long long)bytes,
-                (unsigned long long)block.address);
-    return CUDA_SUCCESS;
+    return nxm_serve_answered(scope, order, &block, given, result, &error, call, argument, ret_address);
 }
 
 /* --- freeing ------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,11 @@ typedef CUresult (*nxm_native_call)(void *argument, CUdeviceptr *ret_address);
 CUresult nxm_serve_allocate(struct nxm_scope *scope, const struct nxm_order *order, uint64_t bytes, enum nxm_api api,
                             nxm_native_call call, void *argument, CUdeviceptr *ret_address);
 
+/* The second half of it, for who has asked the plugin himself: `result` and *error say what came of it, `given` is nxm_lane_given
+ * before it. *block is what was asked for, and recorded if `result` is 0. */
+CUresult nxm_serve_answered(struct nxm_scope *scope, const struct nxm_order *order, struct nxm_block *block, uint64_t given, int result,
+                            struct nxm_error *error, nxm_native_call call, void *argument, CUdeviceptr *ret_address);
+
 /* The driver serves; the block is recorded with this class. `order` may be NULL: context and device unknown. */
 CUresult nxm_serve_native(const struct nxm_order *order, uint64_t bytes, enum nxm_class class_, enum nxm_api api,
                           uint64_t tag, nxm_native_call call, void *argument, CUdeviceptr *ret_address);

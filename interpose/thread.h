@@ -17,8 +17,13 @@
 struct nxm_scope;
 
 struct nxm_thread {
-    unsigned foreign;
-    unsigned inside;
+    union {
+        struct {
+            unsigned foreign;
+            unsigned inside;
+        };
+        uint64_t busy; /* both at once, for quiet.h */
+    };
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
     struct nxm_place place; /* where it last was */

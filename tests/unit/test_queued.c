@@ -23,7 +23,7 @@ static int empty(void **state)
 {
     (void)state;
     alarm(200); /* a wait without end ends */
-    nxm_queued_init(&queued);
+    nxm_queued_init(&queued, NULL);
     return 0;
 }
 

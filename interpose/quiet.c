@@ -1,0 +1,73 @@
+#include "quiet.h"
+
+#include "core/deferred.h"
+#include "core/log.h"
+#include "cuda_status.h"
+#include "order.h"
+#include "tally.h"
+
+static CUresult real_alloc(void *bytes, CUdeviceptr *ret_address)
+{
+    return nxm_real.cuMemAlloc_v2(ret_address, *(uint64_t *)bytes);
+}
+
+static struct nxm_block block_of(const struct nxm_scope *scope, uint64_t bytes, uint64_t id)
+{
+    return (struct nxm_block){
+        .bytes = bytes,
+        .align = NXM_DEVICE_ALIGN,
+        .id = id,
+        .allocator = scope->allocator,
+        .context = (uint64_t)(uintptr_t)scope->context,
+        .tag = (uint64_t)(uintptr_t)scope,
+        .device = scope->device,
+        .class_ = NXM_CLASS_DEVICE,
+        .state = NXM_BLOCK_LIVE,
+    };
+}
+
+CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_asked *asked, const NxmemStatus *status,
+                               const NxmemAllocResult *answer, CUdeviceptr *ret_address)
+{
+    struct nxm_block block = block_of(scope, asked->bytes, asked->id);
+    uint64_t bytes = asked->bytes;
+    struct nxm_error error = { 0 };
+    struct nxm_order order;
+
+    block.stack = asked->stack;
+    block.api = (uint16_t)asked->api;
+    nxm_order_init(&order, NXMEM_CUDA_ORDER_SYNCHRONOUS, scope->context, scope->device);
+    int result = nxm_allocator_accept(scope->allocator, &block, status, answer, &error);
+    nxm_thread.foreign--; /* from here on the plugin is asked anew, if at all */
+    CUresult answered = nxm_serve_answered(scope, &order, &block, asked->given, result, &error, real_alloc, &bytes, ret_address);
+    nxm_thread.foreign++;
+    nxm_quiet_leave(scope);
+    return answered;
+}
+
+CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket)
+{
+    struct nxm_block block;
+    struct nxm_release released;
+    struct nxm_error error = { 0 };
+
+    /* What else was recorded of it; a newcomer may stand there by now. */
+    if (nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), release->address, &block) != NXM_OK || block.id != release->id) {
+        block = block_of(scope, release->bytes, release->id);
+        block.address = release->address;
+        block.align = release->align;
+        block.owned = block.mapped = release->bytes;
+    }
+    block.state = NXM_BLOCK_LIVE; /* as it was */
+    nxm_scope_pin(scope);
+    int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, status, ticket, &released, &error);
+    nxm_thread.foreign--;
+    if (result == NXM_OK)
+        nxm_tally_freed(&block);
+    else
+        nxm_log(NXM_LOG_INFO, "free of 0x%llx refused: %s", (unsigned long long)block.address, error.text);
+    CUresult answer = nxm_cuda_status(result, &error);
+    nxm_thread.foreign++;
+    nxm_quiet_leave(scope);
+    return answer;
+}

@@ -1,0 +1,120 @@
+/* cuMemAlloc and cuMemFree in place, for when nothing but that is going on: the process is calm (calm.h), the thread is where it was the
+ * last time, nobody is inside anything on it, and the mechanism takes part both ways. Everything else is done the general way
+ * (serve.h), from the beginning or from where a call of the plugin has led to. core/quiet.h is the half of it that knows the books.
+ *
+ * Such a call counts nowhere: it announces itself on its thread's own line of the door, with the scope that it is in. That is looked at by
+ * whoever closes the door or the scope. Any thread; no lock across the plugin.
+ */
+#ifndef NXM_QUIET_CALL_H
+#define NXM_QUIET_CALL_H
+
+#include <stdbool.h>
+
+#include "calm.h"
+#include "core/quiet.h"
+#include "core/stack.h"
+#include "door.h"
+#include "label.h"
+#include "lane.h"
+#include "process.h"
+#include "real.h"
+#include "scope.h"
+#include "serve.h"
+#include "thread.h"
+
+#define NXM_QUIETLY ((UINT64_C(1) << 32) + 1) /* `foreign` and `inside` */
+
+static inline void nxm_quiet_leave(struct nxm_scope *scope)
+{
+    nxm_door_announce(NULL);
+    if (__builtin_expect(atomic_load(&scope->closed), 0))
+        nxm_scope_leave_closed(scope);
+    nxm_thread.busy -= NXM_QUIETLY;
+}
+
+/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. */
+static inline struct nxm_scope *nxm_quiet_enter(const void *caller)
+{
+    struct nxm_scope *scope = nxm_thread.place.scope;
+    CUcontext context;
+
+    if (__builtin_expect(!scope || nxm_thread.busy != 0 || nxm_code_contains(nxm_process_plugin_code, caller), 0))
+        return NULL;
+    nxm_thread.busy += NXM_QUIETLY; /* first: a signal handler of this thread announces nothing in our place */
+    nxm_thread.nested_error = CUDA_SUCCESS;
+    nxm_door_announce(scope);
+    if (__builtin_expect(!atomic_load(&scope->closed) && nxm_is_calm() && nxm_real.cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+                             context == nxm_thread.place.context &&
+                             nxm_thread.place.changes == atomic_load_explicit(&nxm_context_changes, memory_order_acquire), 1))
+        return scope;
+    nxm_quiet_leave(scope);
+    return NULL;
+}
+
+/* What came of it when it was not plain. They leave the scope. */
+struct nxm_quiet_asked {
+    uint64_t bytes, id, given;
+    uint32_t stack;
+    enum nxm_api api;
+};
+CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_asked *asked, const NxmemStatus *status,
+                               const NxmemAllocResult *answer, CUdeviceptr *ret_address);
+CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket);
+
+/* In the scope that was entered, which is left. */
+static inline CUresult nxm_quiet_allocate(struct nxm_scope *scope, CUdeviceptr *ret_address, size_t bytes)
+{
+    struct nxm_quiet_asked asked = { .bytes = bytes, .api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes), .given = nxm_lane_given() };
+    NxmemAllocRequest request;
+    NxmemAllocResult answer;
+
+    if (nxm_options()->stacks != 0)
+        asked.stack = nxm_stack_capture(nxm_options()->stacks);
+    asked.id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
+    nxm_thread.block_is_range = scope->block_is_range;
+    NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
+    nxm_thread.block_is_range = false;
+    struct nxm_block block = {
+        .bytes = bytes,
+        .align = NXM_DEVICE_ALIGN,
+        .id = asked.id,
+        .allocator = scope->allocator,
+        .context = (uint64_t)(uintptr_t)scope->context,
+        .tag = (uint64_t)(uintptr_t)scope,
+        .stack = asked.stack,
+        .device = scope->device,
+        .api = (uint16_t)asked.api,
+        .class_ = NXM_CLASS_DEVICE,
+        .state = NXM_BLOCK_LIVE,
+    };
+    if (__builtin_expect(status.code != NXMEM_STATUS_OK || !nxm_quiet_accept(scope->allocator, &answer, &block), 0))
+        return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
+    *ret_address = (CUdeviceptr)(uintptr_t)answer.ptr;
+    nxm_quiet_leave(scope);
+    return CUDA_SUCCESS;
+}
+
+/* False: it is no such block, and nothing has happened; the scope has been left either way. */
+static inline bool nxm_quiet_free(struct nxm_scope *scope, CUdeviceptr address, CUresult *ret_result)
+{
+    struct nxm_quiet_release release;
+    NxmemAllocation allocation;
+    uint64_t ticket = 0;
+
+    if (__builtin_expect(!nxm_quiet_claim(scope->allocator, address, &release), 0)) {
+        nxm_quiet_leave(scope);
+        return false;
+    }
+    nxm_label_take(NXM_API_cuMemFree_v2, 0);
+    allocation = nxm_quiet_allocation(scope->allocator, &release);
+    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &allocation, &ticket);
+    if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, status.code == NXMEM_STATUS_OK), 0)) {
+        *ret_result = nxm_quiet_not_over(scope, &release, &status, ticket);
+        return true;
+    }
+    nxm_quiet_leave(scope);
+    *ret_result = CUDA_SUCCESS;
+    return true;
+}
+
+#endif
