@@ -133,11 +133,12 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
     if (!nxm_blocks_enter_quietly(place))
         return insert_slowly(table, block, false);
     record = nxm_shard_first_free(place.shard);
-    if (!nxm_blocks_room_is_easy(table, place, record, block->address, block->bytes, block->class_))
+    if (!nxm_blocks_room_is_easy(table, place, record, block->address, block->bytes) || !nxm_peak_try_take(&table->peak, block->class_, block->bytes))
         return insert_slowly(table, block, true);
     place.shard->free = record->next;
     nxm_shard_write(record, block);
-    nxm_blocks_put(place, record);
+    nxm_link_push(place.head, record, place.hash);
+    nxm_blocks_sums_enter(place.shard, block->class_, block->bytes);
     nxm_shard_release(place.shard);
     return NXM_OK;
 }

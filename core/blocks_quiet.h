@@ -102,20 +102,13 @@ static inline bool nxm_blocks_comes_back(struct nxm_blocks_place place, const st
     return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == address && last->block.bytes >= bytes;
 }
 
-/* Room for it (and so there are chains), its start known, nothing there by the marks, and the peak is not at stake. */
+/* Room for it (and so there are chains), its start known, nothing there by the marks. */
 static inline bool nxm_blocks_room_is_easy(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_record *room,
-                                           uint64_t address, uint64_t bytes, unsigned class_)
+                                           uint64_t address, uint64_t bytes)
 {
     return nxm_blocks_fetched(place) && room != NULL &&
            (nxm_blocks_comes_back(place, room, address, bytes) || nxm_blocks_start_is_noted(table, address, bytes)) &&
-           (*place.head & nxm_link_mark(place.hash)) == 0 && nxm_peak_try_take(&table->peak, class_, bytes);
-}
-
-/* A record that has been written. */
-static inline void nxm_blocks_put(struct nxm_blocks_place place, struct nxm_record *record)
-{
-    nxm_link_push(place.head, record, place.hash);
-    nxm_blocks_sums_enter(place.shard, record->block.class_, record->block.bytes);
+           (*place.head & nxm_link_mark(place.hash)) == 0;
 }
 
 /* No look at the marks: it is there, nearly always. */

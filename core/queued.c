@@ -250,12 +250,12 @@ enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_s
         return NXM_SETTLED_WITHDRAWN;
     while (atomic_load_explicit(&seat->said, memory_order_acquire) == NXM_SAID_NOTHING)
         sched_yield(); /* some words long, on another thread */
-    memcpy(ret_completion, seat->completion, NXM_COMPLETION_READ);
-    if (atomic_load_explicit(&seat->said, memory_order_relaxed) == NXM_SAID_COMPLETE) { /* then only two words of it are written */
-        ret_completion->outcome.struct_size = sizeof ret_completion->outcome;
-        ret_completion->outcome.state = NXMEM_RELEASE_COMPLETE;
-        ret_completion->outcome.residual_owned_bytes = 0;
-    }
+    *ret_completion = (NxmemReleaseCompletion){
+        .ticket = ticket,
+        .outcome = { .struct_size = sizeof ret_completion->outcome, .state = NXMEM_RELEASE_COMPLETE, .unmapped_bytes = block->bytes },
+    };
+    if (atomic_load_explicit(&seat->said, memory_order_relaxed) == NXM_SAID_SOMETHING)
+        memcpy(ret_completion, seat->completion, NXM_COMPLETION_READ);
     atomic_store_explicit(&seat->said, NXM_SAID_NOTHING, memory_order_relaxed);
     return NXM_SETTLED_COMPLETED;
 }

@@ -27,6 +27,7 @@
 #include "blocks.h"
 #include "lock.h"
 #include "nxmem_memory_abi.h"
+#include "stores.h"
 
 #define NXM_QUEUED_SEATS 64u
 #define NXM_QUEUED_SHARDS 16u
@@ -63,7 +64,7 @@ struct nxm_seat {
     struct nxm_entry *entry; /* stays with the seat; NULL until the first use, and after a release that stayed */
     void *owner;             /* the callbacks' host_ctx */
     _Atomic uint32_t said;   /* enum nxm_said, written last; NOTHING unless a quiet one's completion has come */
-    uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* a struct NxmemReleaseCompletion, as far as it is read */
+    uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* a struct NxmemReleaseCompletion, as far as it is read, of SOMETHING */
     uint64_t apart[16 - 4 - NXM_COMPLETION_READ / sizeof(uint64_t)]; /* so that two threads' seats do not share a line */
 };
 
@@ -170,6 +171,22 @@ enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *
  * a stranger. *ret_stayed: its enqueuer has gone. */
 static inline struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
 struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
+
+/* On the thread of who sits there quietly, who is asking the plugin: it is either his still, or taken. */
+static inline bool nxm_seat_take_quiet(struct nxm_seat *seat, uint64_t id)
+{
+    uint64_t word = id ^ NXM_SEAT_QUIET;
+#if NXM_STORES_IN_ORDER
+    bool taken;
+
+    if (!nxm_load_is(&seat->word, word))
+        return false;
+    __asm__ volatile("lock btsq $63, %0" : "+m"(seat->word), "=@ccc"(taken) : : "memory");
+    return !taken;
+#else
+    return nxm_seat_move(seat, word, word | NXM_SEAT_BUSY);
+#endif
+}
 
 static inline struct nxm_entry *nxm_queued_take_from_seat(struct nxm_queued *queued, uint64_t id)
 {

@@ -29,9 +29,9 @@ static inline bool nxm_quiet_may(const struct nxm_allocator *allocator)
 }
 
 /* As nxm_spread_note_at, where it is known that the line is the thread's own. */
-static inline void nxm_quiet_note(struct nxm_spread *spread, unsigned sum, uint64_t amount)
+static inline void nxm_quiet_note(struct nxm_spread *spread, uint64_t here, unsigned sum, uint64_t amount)
 {
-    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + nxm_spread_here());
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
 
 #if NXM_STORES_IN_ORDER
     __asm__ volatile("addq %1, %0" : "+m"(line->sums[sum]) : "er"(amount) : "memory", "cc");
@@ -48,15 +48,20 @@ static inline uint64_t nxm_quiet_request(const struct nxm_allocator *allocator, 
 {
     uint64_t id = nxm_block_next_id();
 
-    *ret_request = (NxmemAllocRequest){
-        .struct_size = sizeof *ret_request,
-        .mechanism_id = allocator->vtable.mechanism_id,
-        .allocation_id = id,
-        .device = allocator->device,
-        .bytes = bytes,
-        .align = align,
-    };
-    *ret_answer = (NxmemAllocResult){ .struct_size = sizeof *ret_answer };
+    /* Each for itself: to clear what is filled afterwards costs as much again. */
+    ret_request->struct_size = sizeof *ret_request;
+    ret_request->reserved = 0;
+    ret_request->mechanism_id = allocator->vtable.mechanism_id;
+    ret_request->allocation_id = id;
+    ret_request->device = allocator->device;
+    ret_request->bytes = bytes;
+    ret_request->align = align;
+    ret_request->committed_ranges = NULL;
+    ret_request->committed_range_count = 0;
+    ret_answer->struct_size = sizeof *ret_answer;
+    ret_answer->reserved = 0;
+    ret_answer->ptr = NULL;
+    ret_answer->owned_bytes = ret_answer->mapped_bytes = 0;
     return id;
 }
 
@@ -69,80 +74,97 @@ static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t b
            answer->owned_bytes == bytes && answer->mapped_bytes == bytes;
 }
 
-/* Records what the plugin answered with OK. `block`: all of it but its address and what it costs. */
-static inline bool nxm_quiet_accept(struct nxm_allocator *allocator, const NxmemAllocResult *answer, const struct nxm_block *block)
+/* Where what the plugin answered with OK is to be recorded: room with its shard's lock held, the sums moved already. NULL: not
+ * quietly, and nothing has changed. */
+static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator, const NxmemAllocResult *answer, uint64_t bytes, uint64_t align,
+                                                struct nxm_blocks_place *ret_place)
 {
     struct nxm_blocks *table = allocator->options.blocks;
-    uint64_t address = (uintptr_t)answer->ptr;
+    uint64_t address = (uintptr_t)answer->ptr, here = nxm_spread_here();
     struct nxm_blocks_place place;
     struct nxm_record *record;
-    struct nxm_block whole = *block;
 
-    if (__builtin_expect(!nxm_quiet_is_plain(answer, block->bytes, block->align) ||
-                             atomic_load_explicit(&allocator->quarantine.any, memory_order_acquire), 0))
-        return false;
+    if (__builtin_expect(!nxm_quiet_is_plain(answer, bytes, align) || nxm_load_is_set(&allocator->quarantine.any), 0))
+        return NULL;
     place = nxm_blocks_place_of(table, address);
     nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
-        return false;
+        return NULL;
     record = nxm_shard_first_free(place.shard);
-    if (__builtin_expect(!nxm_blocks_room_is_easy(table, place, record, address, block->bytes, block->class_), 0)) {
+    if (__builtin_expect(!nxm_blocks_room_is_easy(table, place, record, address, bytes) ||
+                             !nxm_peak_try_take_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes), 0)) {
         nxm_shard_release(place.shard);
-        return false;
+        return NULL;
     }
-    nxm_quiet_note(allocator->tallies, NXM_TALLY_ALLOCATIONS, 1);
-    nxm_quiet_note(&allocator->sums, NXM_SUM_BYTES, block->bytes);
-    whole.address = address;
-    whole.owned = whole.mapped = block->bytes;
+    nxm_quiet_note(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, 1);
+    nxm_quiet_note(&allocator->sums, here, NXM_SUM_BYTES, bytes);
     place.shard->free = record->next;
-    nxm_shard_write(record, &whole);
-    nxm_blocks_put(place, record);
+    *ret_place = place;
+    return record;
+}
+
+/* Into it, and done. */
+static inline void nxm_quiet_record(struct nxm_blocks_place place, struct nxm_record *record, const struct nxm_block *block)
+{
+    nxm_shard_write(record, block);
+    nxm_link_push(place.head, record, place.hash);
+    nxm_blocks_sums_enter(place.shard, NXM_CLASS_DEVICE, block->bytes);
     nxm_shard_release(place.shard);
-    return true;
 }
 
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
 
 struct nxm_quiet_release {
-    struct nxm_blocks_place place;
-    struct nxm_record *record; /* a hint, once the lock is let go */
     struct nxm_seat *seat;
     uint64_t address, bytes, align, id;
 };
 
-/* Claims the live block of this allocator that starts there, and a seat for its release. */
-static inline bool nxm_quiet_claim(struct nxm_allocator *allocator, uint64_t address, struct nxm_quiet_release *release)
+/* Takes the live block of this allocator that starts there out of the table, into its grave, and a seat for its release. It is in the
+ * plugin's hands then: should it be needed again, the grave knows what was recorded of it. */
+static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, struct nxm_quiet_release *release)
 {
-    struct nxm_blocks_place place = nxm_blocks_place_of(allocator->options.blocks, address);
+    struct nxm_blocks *table = allocator->options.blocks;
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
+    uint64_t here = nxm_spread_here();
     struct nxm_record *record;
+    const struct nxm_block *block;
     struct nxm_seat *seat;
+    uint64_t *link;
 
     nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
         return false;
     if (!nxm_blocks_fetched(place) || place.chains == 0)
         goto no;
-    record = nxm_blocks_in_chain(*place.head, address);
-    if (record == NULL || record->block.allocator != allocator || record->block.state != NXM_BLOCK_LIVE ||
-        record->block.owned != record->block.bytes || record->block.mapped != record->block.bytes)
+    link = place.head;
+    while ((record = nxm_link_record(*link)) != NULL && record->block.address != address)
+        link = &record->next;
+    if (record == NULL)
         goto no;
-    seat = nxm_queued_seat(&allocator->queued, record->block.id);
-    if (seat->entry == NULL || !nxm_seat_move(seat, 0, record->block.id | NXM_SEAT_QUIET))
-        goto no; /* else what stays could find no memory */
-    __atomic_store_n(&record->block.state, (uint8_t)NXM_BLOCK_RELEASING, __ATOMIC_RELEASE);
-    *release = (struct nxm_quiet_release){
-        .place = place,
-        .record = record,
-        .seat = seat,
-        .address = address,
-        .bytes = record->block.bytes,
-        .align = record->block.align,
-        .id = record->block.id,
-    };
+    block = &record->block;
+    if (block->allocator != allocator || block->state != NXM_BLOCK_LIVE || block->owned != block->bytes ||
+        block->mapped != block->bytes)
+        goto no;
+    seat = nxm_queued_seat(&allocator->queued, block->id);
+    if (seat->entry == NULL) /* else what stays could find no memory */
+        goto no;
+    if (!nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, block->bytes))
+        goto no;
+    if (!nxm_seat_move(seat, 0, block->id | NXM_SEAT_QUIET))
+        goto occupied;
+    *release = (struct nxm_quiet_release){ .seat = seat, .address = address, .bytes = block->bytes, .align = block->align, .id = block->id };
+    nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, block->bytes);
+    nxm_graves_bury(block, 0);
+    nxm_link_set(link, record->next);
+    if (__builtin_expect(link != place.head, 0))
+        nxm_shard_refresh(place.head, link);
+    nxm_shard_free(place.shard, record);
     nxm_shard_release(place.shard);
-    nxm_quiet_note(&allocator->sums, NXM_SUM_QUEUED, 1); /* before the plugin is asked */
+    nxm_quiet_note(&allocator->sums, here, NXM_SUM_QUEUED, 1); /* before the plugin is asked */
     nxm_own.asking = seat;
     return true;
+occupied:
+    nxm_peak_take(&table->peak, NXM_CLASS_DEVICE, block->bytes);
 no:
     nxm_shard_release(place.shard);
     return false;
@@ -166,62 +188,28 @@ static inline NxmemAllocation nxm_quiet_allocation(const struct nxm_allocator *a
 /* For the completion, on the thread that asks and sits there. A whole one, of a release that is complete. */
 static inline bool nxm_quiet_hand_over(struct nxm_seat *seat, uint64_t mechanism_id, const NxmemReleaseCompletion *published)
 {
-    NxmemReleaseCompletion *said = (NxmemReleaseCompletion *)(void *)seat->completion;
-
     if (__builtin_expect((uintptr_t)published % _Alignof(uint64_t) != 0 || published->struct_size < sizeof *published ||
                              published->mechanism_id != mechanism_id || published->outcome.struct_size < sizeof published->outcome ||
                              published->outcome.state != NXMEM_RELEASE_COMPLETE || published->outcome.residual_owned_bytes != 0, 0))
         return false;
-    uint64_t word = published->allocation_id ^ NXM_SEAT_QUIET;
-    if (__builtin_expect(atomic_load_explicit(&seat->word, memory_order_relaxed) != word || !nxm_seat_move(seat, word, word | NXM_SEAT_BUSY), 0))
+    if (__builtin_expect(!nxm_seat_take_quiet(seat, published->allocation_id), 0))
         return false;
-    said->ticket = published->ticket;
-    said->outcome.unmapped_bytes = published->outcome.unmapped_bytes;
     atomic_store_explicit(&seat->said, NXM_SAID_COMPLETE, memory_order_release);
-    return true;
-}
-
-/* Out of its shard, and into its grave. */
-static inline bool nxm_quiet_remove(struct nxm_blocks *table, const struct nxm_quiet_release *release)
-{
-    struct nxm_blocks_place place = release->place;
-    struct nxm_record *record = release->record;
-
-    if (!nxm_blocks_enter_quietly(place))
-        return false;
-    if (__builtin_expect(!nxm_blocks_fetched(place) || nxm_link_record(*place.head) != record || record->block.id != release->id ||
-                             !nxm_peak_try_give(&table->peak, record->block.class_, release->bytes), 0)) {
-        nxm_shard_release(place.shard);
-        return false;
-    }
-    nxm_blocks_sums_leave(place.shard, record->block.class_, release->bytes);
-    nxm_graves_bury(&record->block, 0);
-    nxm_link_set(place.head, record->next);
-    nxm_shard_free(place.shard, record);
-    nxm_shard_release(place.shard);
     return true;
 }
 
 /* The call is over; `accepted`: the plugin said OK. False: that is not all, and nothing has been settled. */
 static inline bool nxm_quiet_settle(struct nxm_allocator *allocator, const struct nxm_quiet_release *release, bool accepted)
 {
-    struct nxm_blocks *table = allocator->options.blocks;
+    uint64_t here = nxm_spread_here();
     struct nxm_seat *seat = release->seat;
 
     nxm_own.asking = NULL;
-    if (__builtin_expect(!accepted || atomic_load_explicit(&seat->said, memory_order_acquire) != NXM_SAID_COMPLETE ||
-                             atomic_load_explicit(&allocator->views.count, memory_order_acquire) != 0, 0))
+    if (__builtin_expect(!accepted || !nxm_load_is_32(&seat->said, NXM_SAID_COMPLETE) || !nxm_load_is(&allocator->views.count, 0), 0))
         return false;
-    if (__builtin_expect(!nxm_quiet_remove(table, release), 0)) {
-        struct nxm_block block;
-
-        if (nxm_blocks_find(table, release->address, &block) == NXM_OK && block.id == release->id)
-            nxm_graves_bury(&block, 0);
-        nxm_blocks_remove(table, release->address, release->id); /* unless it is a newcomer's by now */
-    }
-    nxm_quiet_note(&allocator->sums, NXM_SUM_BYTES, 0 - release->bytes);
-    nxm_quiet_note(allocator->tallies, NXM_TALLY_ALLOCATIONS, UINT64_MAX);
-    nxm_quiet_note(&allocator->sums, NXM_SUM_QUEUED, UINT64_MAX);
+    nxm_quiet_note(&allocator->sums, here, NXM_SUM_BYTES, 0 - release->bytes);
+    nxm_quiet_note(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, UINT64_MAX);
+    nxm_quiet_note(&allocator->sums, here, NXM_SUM_QUEUED, UINT64_MAX);
     atomic_store_explicit(&seat->said, NXM_SAID_NOTHING, memory_order_relaxed);
     atomic_store_explicit(&seat->word, 0, memory_order_release);
     return true;

@@ -23,7 +23,7 @@ static unsigned at_hand_used;
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct context *contexts;
 static _Atomic bool any_green; /* never false again */
-_Atomic unsigned nxm_context_changes;
+_Atomic uint32_t nxm_context_changes;
 
 static struct context *find_context(CUcontext handle)
 {
@@ -155,7 +155,7 @@ void nxm_context_forget(CUcontext context)
 /* The count is read first: what changes meanwhile makes this out of date at once. */
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place)
 {
-    unsigned changes = atomic_load(&nxm_context_changes);
+    uint32_t changes = atomic_load(&nxm_context_changes);
     CUcontext owner = nxm_context_owner(context);
     int device = nxm_context_device(owner);
 

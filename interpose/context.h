@@ -5,6 +5,7 @@
 #define NXM_CONTEXT_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "core/here.h"
 #include "cuda_types.h"
@@ -31,10 +32,10 @@ struct nxm_place {
     CUcontext context; /* NULL: nothing is kept */
     CUcontext owner;
     int device;
-    unsigned changes;
+    uint32_t changes;
     struct nxm_scope *scope; /* whose synchronous memory may be served quietly (quiet.h); NULL: none, or none yet */
 };
-extern NXM_HERE _Atomic unsigned nxm_context_changes;
+extern NXM_HERE _Atomic uint32_t nxm_context_changes;
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place);
 
 static inline const struct nxm_place *nxm_context_place(CUcontext context, struct nxm_place *place)

@@ -45,20 +45,34 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
     return answered;
 }
 
+/* It is on its way back and can be found again, unless a newcomer stands there by now. */
+static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_release *release, struct nxm_block *ret_block)
+{
+    struct nxm_block buried;
+    uint32_t freed;
+
+    *ret_block = block_of(scope, release->bytes, release->id);
+    ret_block->address = release->address;
+    ret_block->align = release->align;
+    ret_block->owned = ret_block->mapped = release->bytes;
+    if (nxm_graves_find(release->address, &buried, &freed) && buried.id == release->id) {
+        ret_block->api = buried.api;
+        ret_block->stack = buried.stack;
+    }
+    ret_block->state = NXM_BLOCK_RELEASING;
+    if (nxm_blocks_insert(nxm_table(NXM_TABLE_MEMORY), ret_block) == NXM_ENOMEM)
+        nxm_log(NXM_LOG_INFO, "no memory to record 0x%llx again: it is missing in a report until it is back",
+                (unsigned long long)release->address);
+    ret_block->state = NXM_BLOCK_LIVE; /* as it was */
+}
+
 CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket)
 {
     struct nxm_block block;
     struct nxm_release released;
     struct nxm_error error = { 0 };
 
-    /* What else was recorded of it; a newcomer may stand there by now. */
-    if (nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), release->address, &block) != NXM_OK || block.id != release->id) {
-        block = block_of(scope, release->bytes, release->id);
-        block.address = release->address;
-        block.align = release->align;
-        block.owned = block.mapped = release->bytes;
-    }
-    block.state = NXM_BLOCK_LIVE; /* as it was */
+    record_again(scope, release, &block);
     nxm_scope_pin(scope);
     int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, status, ticket, &released, &error);
     nxm_thread.foreign--;

@@ -22,30 +22,27 @@
 #include "serve.h"
 #include "thread.h"
 
-#define NXM_QUIETLY ((UINT64_C(1) << 32) + 1) /* `foreign` and `inside` */
-
-static inline void nxm_quiet_leave(struct nxm_scope *scope)
+static inline __attribute__((always_inline)) void nxm_quiet_leave(struct nxm_scope *scope)
 {
     nxm_door_announce(NULL);
-    if (__builtin_expect(atomic_load(&scope->closed), 0))
+    if (__builtin_expect(nxm_load_is_set(&scope->closed), 0))
         nxm_scope_leave_closed(scope);
-    nxm_thread.busy -= NXM_QUIETLY;
+    nxm_thread.busy = 0;
 }
 
 /* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. */
-static inline struct nxm_scope *nxm_quiet_enter(const void *caller)
+static inline __attribute__((always_inline)) struct nxm_scope *nxm_quiet_enter(const void *caller)
 {
     struct nxm_scope *scope = nxm_thread.place.scope;
     CUcontext context;
 
     if (__builtin_expect(!scope || nxm_thread.busy != 0 || nxm_code_contains(nxm_process_plugin_code, caller), 0))
         return NULL;
-    nxm_thread.busy += NXM_QUIETLY; /* first: a signal handler of this thread announces nothing in our place */
+    nxm_thread.busy = NXM_QUIETLY; /* first: a signal handler of this thread announces nothing in our place */
     nxm_thread.nested_error = CUDA_SUCCESS;
     nxm_door_announce(scope);
-    if (__builtin_expect(!atomic_load(&scope->closed) && nxm_is_calm() && nxm_real.cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
-                             context == nxm_thread.place.context &&
-                             nxm_thread.place.changes == atomic_load_explicit(&nxm_context_changes, memory_order_acquire), 1))
+    if (__builtin_expect(!nxm_load_is_set(&scope->closed) && nxm_is_calm() && nxm_real.cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+                             context == nxm_thread.place.context && nxm_load_is_32(&nxm_context_changes, nxm_thread.place.changes), 1))
         return scope;
     nxm_quiet_leave(scope);
     return NULL;
@@ -62,46 +59,56 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
 CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket);
 
 /* In the scope that was entered, which is left. */
-static inline CUresult nxm_quiet_allocate(struct nxm_scope *scope, CUdeviceptr *ret_address, size_t bytes)
+static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct nxm_scope *scope, CUdeviceptr *ret_address, size_t bytes)
 {
-    struct nxm_quiet_asked asked = { .bytes = bytes, .api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes), .given = nxm_lane_given() };
+    enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
+    uint32_t stack = nxm_options()->stacks != 0 ? nxm_stack_capture(nxm_options()->stacks) : 0;
+    uint64_t id, given = nxm_lane_given();
+    struct nxm_blocks_place place;
+    struct nxm_record *record = NULL;
     NxmemAllocRequest request;
     NxmemAllocResult answer;
 
-    if (nxm_options()->stacks != 0)
-        asked.stack = nxm_stack_capture(nxm_options()->stacks);
-    asked.id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
+    id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
     nxm_thread.block_is_range = scope->block_is_range;
     NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
     nxm_thread.block_is_range = false;
+    if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
+        record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, &place);
+    if (__builtin_expect(!record, 0)) {
+        struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .given = given, .stack = stack, .api = api };
+        return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
+    }
     struct nxm_block block = {
+        .address = (uintptr_t)answer.ptr,
         .bytes = bytes,
         .align = NXM_DEVICE_ALIGN,
-        .id = asked.id,
+        .id = id,
         .allocator = scope->allocator,
         .context = (uint64_t)(uintptr_t)scope->context,
+        .owned = bytes,
+        .mapped = bytes,
         .tag = (uint64_t)(uintptr_t)scope,
-        .stack = asked.stack,
+        .stack = stack,
         .device = scope->device,
-        .api = (uint16_t)asked.api,
+        .api = (uint16_t)api,
         .class_ = NXM_CLASS_DEVICE,
         .state = NXM_BLOCK_LIVE,
     };
-    if (__builtin_expect(status.code != NXMEM_STATUS_OK || !nxm_quiet_accept(scope->allocator, &answer, &block), 0))
-        return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
-    *ret_address = (CUdeviceptr)(uintptr_t)answer.ptr;
+    nxm_quiet_record(place, record, &block);
+    *ret_address = block.address;
     nxm_quiet_leave(scope);
     return CUDA_SUCCESS;
 }
 
 /* False: it is no such block, and nothing has happened; the scope has been left either way. */
-static inline bool nxm_quiet_free(struct nxm_scope *scope, CUdeviceptr address, CUresult *ret_result)
+static inline __attribute__((always_inline)) bool nxm_quiet_free(struct nxm_scope *scope, CUdeviceptr address, CUresult *ret_result)
 {
     struct nxm_quiet_release release;
     NxmemAllocation allocation;
     uint64_t ticket = 0;
 
-    if (__builtin_expect(!nxm_quiet_claim(scope->allocator, address, &release), 0)) {
+    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, &release), 0)) {
         nxm_quiet_leave(scope);
         return false;
     }

@@ -19,10 +19,10 @@ struct nxm_scope;
 struct nxm_thread {
     union {
         struct {
-            unsigned foreign;
-            unsigned inside;
+            uint16_t foreign;
+            uint16_t inside;
         };
-        uint64_t busy; /* both at once, for quiet.h */
+        uint32_t busy; /* both at once, for quiet.h */
     };
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
@@ -31,6 +31,8 @@ struct nxm_thread {
     unsigned forks;        /* of its own that have begun: another library's handler may call us in one */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
 };
+
+#define NXM_QUIETLY 0x10001u /* `busy` of one that is in both */
 
 /* Initial-exec: no allocation on a thread's first touch; small enough for the surplus kept for a late dlopen. */
 extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
