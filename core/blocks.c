@@ -135,9 +135,11 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
     record = nxm_shard_first_free(place.shard);
     if (!nxm_blocks_room_is_easy(table, place, record, block->address, block->bytes) || !nxm_peak_try_take(&table->peak, block->class_, block->bytes))
         return insert_slowly(table, block, true);
-    place.shard->free = record->next;
+    if (!nxm_blocks_use_room(place, record)) {
+        nxm_peak_give(&table->peak, block->class_, block->bytes);
+        return insert_slowly(table, block, true);
+    }
     nxm_shard_write(record, block);
-    nxm_link_push(place.head, record, place.hash);
     nxm_blocks_sums_enter(place.shard, block->class_, block->bytes);
     nxm_shard_release(place.shard);
     return NXM_OK;

@@ -102,13 +102,23 @@ static inline bool nxm_blocks_comes_back(struct nxm_blocks_place place, const st
     return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == address && last->block.bytes >= bytes;
 }
 
-/* Room for it (and so there are chains), its start known, nothing there by the marks. */
+/* Room for it (and so there are chains), and its start is known. */
 static inline bool nxm_blocks_room_is_easy(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_record *room,
                                            uint64_t address, uint64_t bytes)
 {
     return nxm_blocks_fetched(place) && room != NULL &&
-           (nxm_blocks_comes_back(place, room, address, bytes) || nxm_blocks_start_is_noted(table, address, bytes)) &&
-           (*place.head & nxm_link_mark(place.hash)) == 0;
+           (nxm_blocks_comes_back(place, room, address, bytes) || nxm_blocks_start_is_noted(table, address, bytes));
+}
+
+/* Takes that room, for a record that is to be written at once. False: by the marks something is there. */
+static inline bool nxm_blocks_use_room(struct nxm_blocks_place place, struct nxm_record *room)
+{
+    uint64_t next = room->next;
+
+    if (!nxm_link_push_first(place.head, room, place.hash))
+        return false;
+    place.shard->free = next;
+    return true;
 }
 
 /* No look at the marks: it is there, nearly always. */

@@ -342,18 +342,21 @@ static int settle_completion(struct nxm_allocator *allocator, struct nxm_entry *
     return already_completed(allocator, entry, ret_release, ret_error);
 }
 
-int nxm_deferred_settle_quiet(struct nxm_allocator *allocator, struct nxm_seat *seat, const struct nxm_block *block,
+int nxm_deferred_settle_quiet(struct nxm_allocator *allocator, struct nxm_seat *seat, const struct nxm_block *block, bool complete,
                               const NxmemStatus *status, uint64_t ticket, struct nxm_release *ret_release, struct nxm_error *ret_error)
 {
     bool accepted = status->code == NXMEM_STATUS_OK;
-    NxmemReleaseCompletion completion;
+    NxmemReleaseCompletion completion = {
+        .ticket = ticket,
+        .outcome = { .struct_size = sizeof completion.outcome, .state = NXMEM_RELEASE_COMPLETE, .unmapped_bytes = block->bytes },
+    };
     enum nxm_settled settled;
     struct nxm_entry *entry;
 
     if (accepted)
         nxm_views_retire(&allocator->views, block->id);
     atomic_fetch_add_explicit(&allocator->outstanding, 1, memory_order_acq_rel); /* before anybody can complete what stays */
-    settled = nxm_queued_settle_quiet(&allocator->queued, seat, block, accepted, ticket, &completion, &entry);
+    settled = nxm_queued_settle_quiet(&allocator->queued, seat, block, complete, accepted, ticket, &completion, &entry);
     if (settled == NXM_SETTLED_STAYS) {
         *ret_release = (struct nxm_release){ .outcome = NXM_RELEASE_QUEUED, .ticket = ticket };
         return NXM_OK;

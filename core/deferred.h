@@ -23,10 +23,11 @@ bool nxm_deferred_is_outstanding(const struct nxm_allocator *allocator);
  * it. */
 bool nxm_deferred_abandon(struct nxm_allocator *allocator);
 
-/* The end of a release that was asked for quietly (quiet.h), when it did not end quietly: with this status and ticket, if that was OK. The
+/* The end of a release that was asked for quietly (quiet.h), when it did not end quietly: with this status and ticket, if that was OK. `complete`:
+ * its completion has come to this thread, and was plain. The
  * embedder has pinned what it needs to be (pins.h). As nxm_allocator_enqueue_claimed from there on. */
 struct nxm_seat;
-int nxm_deferred_settle_quiet(struct nxm_allocator *allocator, struct nxm_seat *seat, const struct nxm_block *block,
+int nxm_deferred_settle_quiet(struct nxm_allocator *allocator, struct nxm_seat *seat, const struct nxm_block *block, bool complete,
                               const NxmemStatus *status, uint64_t ticket, struct nxm_release *ret_release, struct nxm_error *ret_error);
 
 /* Frees the record of an allocator that was open, and tells its owner: for whoever has been told that it is the last. */

@@ -6,10 +6,13 @@
 #define NXM_GRAVES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "blocks.h"
 #include "here.h"
+#include "shard.h"
 #include "spin.h"
 
 #define NXM_GRAVE_BITS 12
@@ -18,15 +21,15 @@
 struct nxm_grave {
     struct nxm_spin lock; /* two that meet here: one goes without a grave */
     uint64_t address, bytes, id;
-    uint32_t allocated, freed; /* stacks */
-    uint32_t kind;             /* API and class */
-};
+    uint64_t stacks;           /* of the allocation, and of the free in the upper half */
+    uint32_t kind;             /* as it lies in a record: API, class, state */
+} __attribute__((aligned(64)));
 
 extern NXM_HERE struct nxm_grave nxm_graves[NXM_GRAVE_COUNT];
 
-static inline struct nxm_grave *nxm_grave_of(uint64_t address)
+static inline struct nxm_grave *nxm_grave_of(uint64_t hash) /* of shard.h */
 {
-    return &nxm_graves[(address >> 8) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - NXM_GRAVE_BITS)];
+    return &nxm_graves[hash >> (64 - NXM_GRAVE_BITS)];
 }
 
 #ifndef NXM_GRAVE_SET /* a test gives way in between */
@@ -34,20 +37,35 @@ static inline struct nxm_grave *nxm_grave_of(uint64_t address)
 #define NXM_GRAVE_GET(field) __atomic_load_n(&grave->field, __ATOMIC_ACQUIRE)
 #endif
 
-/* `freed`: by which stack, an nxm_stack id; 0 none. */
-static inline void nxm_graves_bury(const struct nxm_block *block, uint32_t freed)
+/* API, class and state as they lie in a record. */
+static inline uint32_t nxm_grave_kind(const struct nxm_block *block)
 {
-    struct nxm_grave *grave = nxm_grave_of(block->address);
+    uint32_t kind;
 
+    memcpy(&kind, &block->api, sizeof kind);
+    return kind;
+}
+
+/* Of a block whose hash, bytes and id are known already. `freed`: by which stack, an nxm_stack id; 0 none. */
+static inline void nxm_graves_bury_known(const struct nxm_block *block, uint64_t hash, uint64_t address, uint64_t bytes, uint64_t id,
+                                         uint32_t freed)
+{
+    struct nxm_grave *grave = nxm_grave_of(hash);
+
+    __asm__("" : "+r"(grave)); /* a pointer, as in nxm_blocks_place_of */
     if (!nxm_spin_try(&grave->lock, NXM_RANK_MISUSE))
         return;
-    NXM_GRAVE_SET(address, block->address);
-    NXM_GRAVE_SET(bytes, block->bytes);
-    NXM_GRAVE_SET(id, block->id);
-    NXM_GRAVE_SET(kind, (uint32_t)block->api << 8 | block->class_);
-    NXM_GRAVE_SET(allocated, block->stack);
-    NXM_GRAVE_SET(freed, freed);
+    NXM_GRAVE_SET(address, address);
+    NXM_GRAVE_SET(bytes, bytes);
+    NXM_GRAVE_SET(id, id);
+    NXM_GRAVE_SET(kind, nxm_grave_kind(block));
+    NXM_GRAVE_SET(stacks, (uint64_t)freed << 32 | block->stack);
     nxm_spin_release(&grave->lock);
+}
+
+static inline void nxm_graves_bury(const struct nxm_block *block, uint32_t freed)
+{
+    nxm_graves_bury_known(block, nxm_shard_hash(block->address), block->address, block->bytes, block->id, freed);
 }
 
 /* The latest block that started there: its address, bytes, id, class, API and stack; false when nobody knows. */

@@ -64,7 +64,7 @@ static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, u
     bool wrapped;
 
     __asm__ volatile("addq %2, %0" : "+m"(*credit), "=@ccc"(wrapped) : "er"(bytes) : "memory");
-    if (__builtin_expect(!wrapped && atomic_load_explicit(credit, memory_order_relaxed) <= NXM_PEAK_CREDIT, 1))
+    if (__builtin_expect(!wrapped && !nxm_load_exceeds(credit, NXM_PEAK_CREDIT), 1))
         return true;
     __asm__ volatile("subq %1, %0" : "+m"(*credit) : "er"(bytes) : "memory", "cc");
     return false;

@@ -238,40 +238,49 @@ enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *
     return settled;
 }
 
-enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool accepted,
-                                         uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry)
+enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool complete,
+                                         bool accepted, uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry)
 {
-    uint64_t word = block->id | NXM_SEAT_QUIET;
+    uint64_t word = nxm_seat_quiet_word(block->id);
     struct nxm_entry *entry = *ret_entry = nxm_entry_begin(seat->entry, seat, block);
 
+    if (complete)
+        return NXM_SETTLED_COMPLETED;
     if (accepted && move_to_shard(queued, entry, word, ticket))
         return NXM_SETTLED_STAYS;
     if (!accepted && nxm_seat_move(seat, word, NXM_SEAT_BUSY))
         return NXM_SETTLED_WITHDRAWN;
-    while (atomic_load_explicit(&seat->said, memory_order_acquire) == NXM_SAID_NOTHING)
+    while (!atomic_load_explicit(&seat->said, memory_order_acquire))
         sched_yield(); /* some words long, on another thread */
-    *ret_completion = (NxmemReleaseCompletion){
-        .ticket = ticket,
-        .outcome = { .struct_size = sizeof ret_completion->outcome, .state = NXMEM_RELEASE_COMPLETE, .unmapped_bytes = block->bytes },
-    };
-    if (atomic_load_explicit(&seat->said, memory_order_relaxed) == NXM_SAID_SOMETHING)
-        memcpy(ret_completion, seat->completion, NXM_COMPLETION_READ);
-    atomic_store_explicit(&seat->said, NXM_SAID_NOTHING, memory_order_relaxed);
+    memcpy(ret_completion, seat->completion, NXM_COMPLETION_READ);
+    atomic_store_explicit(&seat->said, false, memory_order_relaxed);
     return NXM_SETTLED_COMPLETED;
 }
 
 /* --- the completion's side ------------------------------------------------------------------------------ */
 
+bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address)
+{
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
+        const struct nxm_seat *seat = &queued->seats[i];
+
+        if ((atomic_load_explicit(&seat->word, memory_order_acquire) & NXM_SEAT_QUIET) != 0 &&
+            __atomic_load_n(&seat->address, __ATOMIC_ACQUIRE) == address)
+            return true;
+    }
+    return false;
+}
+
 bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion)
 {
-    uint64_t id = completion->allocation_id, word = id | NXM_SEAT_QUIET;
+    uint64_t id = completion->allocation_id, word = nxm_seat_quiet_word(id);
     struct nxm_seat *seat = nxm_queued_seat(queued, id);
 
     if (id == 0 || (id & (NXM_SEAT_BUSY | NXM_SEAT_QUIET)) != 0 || atomic_load_explicit(&seat->word, memory_order_acquire) != word ||
         !nxm_seat_move(seat, word, word | NXM_SEAT_BUSY))
         return false;
     memcpy(seat->completion, completion, NXM_COMPLETION_READ);
-    atomic_store_explicit(&seat->said, NXM_SAID_SOMETHING, memory_order_release);
+    atomic_store_explicit(&seat->said, true, memory_order_release);
     return true;
 }
 

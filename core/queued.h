@@ -51,9 +51,6 @@ struct nxm_entry {
     atomic_bool finished;       /* TAKEN: the completion has moved everything and forgot the entry */
 };
 
-/* What was said to one who sits there quietly. */
-enum nxm_said { NXM_SAID_NOTHING, NXM_SAID_COMPLETE, NXM_SAID_SOMETHING };
-
 /* All of a completion but the words of a failure, which nobody here reads. */
 #define NXM_COMPLETION_READ (uint32_t)(offsetof(NxmemReleaseCompletion, outcome) + offsetof(NxmemReleaseOutcome, failure.message))
 
@@ -63,9 +60,10 @@ struct nxm_seat {
     atomic_uint_fast64_t word;
     struct nxm_entry *entry; /* stays with the seat; NULL until the first use, and after a release that stayed */
     void *owner;             /* the callbacks' host_ctx */
-    _Atomic uint32_t said;   /* enum nxm_said, written last; NOTHING unless a quiet one's completion has come */
-    uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* a struct NxmemReleaseCompletion, as far as it is read, of SOMETHING */
-    uint64_t apart[16 - 4 - NXM_COMPLETION_READ / sizeof(uint64_t)]; /* so that two threads' seats do not share a line */
+    uint64_t address;        /* of what a quiet one releases */
+    atomic_bool said;        /* a quiet one's completion came, by another thread or with something to tell; written last */
+    uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* then: a struct NxmemReleaseCompletion, as far as it is read */
+    uint64_t apart[16 - 5 - NXM_COMPLETION_READ / sizeof(uint64_t)]; /* so that two threads' seats do not share a line */
 };
 
 struct nxm_queued_shard {
@@ -90,17 +88,32 @@ enum nxm_settled { NXM_SETTLED_STAYS, NXM_SETTLED_WITHDRAWN, NXM_SETTLED_COMPLET
 void nxm_queued_init(struct nxm_queued *queued, void *owner);
 void nxm_queued_clear(struct nxm_queued *queued); /* frees entries still in it */
 
+/* Whether somebody is releasing the block at that address quietly: it is in no table meanwhile. */
+bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address);
+
 /* For a completion: of one who sits quietly, and so it is his. False: nobody does, for that id. */
 bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion);
 
 /* For one who sat there quietly, when it turns out not to be that simple: his block is in the seat's entry from here on. As
- * nxm_queued_settle; COMPLETED: what was said is in *ret_completion. */
-enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool accepted,
-                                         uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry);
+ * nxm_queued_settle; COMPLETED: what was said is in *ret_completion, which is left as it is if `complete`: it was said to his own
+ * thread, and there was nothing to tell. */
+enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_seat *seat, const struct nxm_block *block, bool complete,
+                                         bool accepted, uint64_t ticket, NxmemReleaseCompletion *ret_completion, struct nxm_entry **ret_entry);
 
 /* Memory for one entry, not yet findable; NULL when there is none, which needs another release of the same shard to be
  * under way. Once published no failure is left. */
 static inline struct nxm_entry *nxm_queued_reserve(struct nxm_queued *queued, const struct nxm_block *block);
+
+/* Of one who sits there quietly. No other id has the same, whatever it is. */
+static inline uint64_t nxm_seat_quiet_word(uint64_t id)
+{
+#if NXM_STORES_IN_ORDER /* one instruction, where the compiler fetches the bit first */
+    __asm__("btcq $62, %0" : "+r"(id) : : "cc");
+    return id;
+#else
+    return id ^ NXM_SEAT_QUIET;
+#endif
+}
 
 /* The ids that a thread gives one after the other meet in one seat, and seldom with another thread's. */
 static inline struct nxm_seat *nxm_queued_seat(struct nxm_queued *queued, uint64_t id)
@@ -175,7 +188,7 @@ struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t
 /* On the thread of who sits there quietly, who is asking the plugin: it is either his still, or taken. */
 static inline bool nxm_seat_take_quiet(struct nxm_seat *seat, uint64_t id)
 {
-    uint64_t word = id ^ NXM_SEAT_QUIET;
+    uint64_t word = nxm_seat_quiet_word(id);
 #if NXM_STORES_IN_ORDER
     bool taken;
 

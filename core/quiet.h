@@ -40,6 +40,17 @@ static inline void nxm_quiet_note(struct nxm_spread *spread, uint64_t here, unsi
 #endif
 }
 
+static inline void nxm_quiet_note_less(struct nxm_spread *spread, uint64_t here, unsigned sum, uint64_t amount)
+{
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)spread->lines + here);
+
+#if NXM_STORES_IN_ORDER
+    __asm__ volatile("subq %1, %0" : "+m"(line->sums[sum]) : "er"(amount) : "memory", "cc");
+#else
+    atomic_fetch_sub_explicit(&line->sums[sum], amount, memory_order_release);
+#endif
+}
+
 /* --- allocating --------------------------------------------------------------------------------------------------------- */
 
 /* Returns the id. */
@@ -96,18 +107,47 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
         nxm_shard_release(place.shard);
         return NULL;
     }
+    if (!nxm_blocks_use_room(place, record)) {
+        nxm_peak_give(&table->peak, NXM_CLASS_DEVICE, bytes);
+        nxm_shard_release(place.shard);
+        return NULL;
+    }
     nxm_quiet_note(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, 1);
     nxm_quiet_note(&allocator->sums, here, NXM_SUM_BYTES, bytes);
-    place.shard->free = record->next;
     *ret_place = place;
     return record;
+}
+
+/* Word by word, as they are in registers. */
+static inline void nxm_quiet_write(struct nxm_record *record, const struct nxm_block *block)
+{
+#if NXM_STORES_IN_ORDER
+    struct nxm_block *to = &record->block;
+
+    to->address = block->address;
+    to->bytes = block->bytes;
+    to->align = block->align;
+    to->id = block->id;
+    to->allocator = block->allocator;
+    to->context = block->context;
+    to->owned = block->owned;
+    to->mapped = block->mapped;
+    to->tag = block->tag;
+    to->stack = block->stack;
+    to->device = block->device;
+    to->api = block->api;
+    to->class_ = block->class_;
+    to->state = block->state;
+    to->flags = block->flags;
+#else
+    nxm_shard_write(record, block);
+#endif
 }
 
 /* Into it, and done. */
 static inline void nxm_quiet_record(struct nxm_blocks_place place, struct nxm_record *record, const struct nxm_block *block)
 {
-    nxm_shard_write(record, block);
-    nxm_link_push(place.head, record, place.hash);
+    nxm_quiet_write(record, block);
     nxm_blocks_sums_enter(place.shard, NXM_CLASS_DEVICE, block->bytes);
     nxm_shard_release(place.shard);
 }
@@ -115,8 +155,9 @@ static inline void nxm_quiet_record(struct nxm_blocks_place place, struct nxm_re
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
 
 struct nxm_quiet_release {
+    NxmemAllocation allocation; /* what the plugin is told */
     struct nxm_seat *seat;
-    uint64_t address, bytes, align, id;
+    uint64_t bytes;
 };
 
 /* Takes the live block of this allocator that starts there out of the table, into its grave, and a seat for its release. It is in the
@@ -125,11 +166,10 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
 {
     struct nxm_blocks *table = allocator->options.blocks;
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
-    uint64_t here = nxm_spread_here();
-    struct nxm_record *record;
+    uint64_t here = nxm_spread_here(), bytes, id, *link;
     const struct nxm_block *block;
+    struct nxm_record *record;
     struct nxm_seat *seat;
-    uint64_t *link;
 
     nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
@@ -142,76 +182,81 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     if (record == NULL)
         goto no;
     block = &record->block;
-    if (block->allocator != allocator || block->state != NXM_BLOCK_LIVE || block->owned != block->bytes ||
-        block->mapped != block->bytes)
+    bytes = block->bytes;
+    id = block->id;
+    if (block->allocator != allocator || block->state != NXM_BLOCK_LIVE || block->owned != bytes || block->mapped != bytes)
         goto no;
-    seat = nxm_queued_seat(&allocator->queued, block->id);
+    seat = nxm_queued_seat(&allocator->queued, id);
+    __asm__("" : "+r"(seat)); /* as in nxm_blocks_place_of */
     if (seat->entry == NULL) /* else what stays could find no memory */
         goto no;
-    if (!nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, block->bytes))
+    if (!nxm_seat_move(seat, 0, nxm_seat_quiet_word(id)))
         goto no;
-    if (!nxm_seat_move(seat, 0, block->id | NXM_SEAT_QUIET))
-        goto occupied;
-    *release = (struct nxm_quiet_release){ .seat = seat, .address = address, .bytes = block->bytes, .align = block->align, .id = block->id };
-    nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, block->bytes);
-    nxm_graves_bury(block, 0);
+    if (!nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes))
+        goto loud;
+    __atomic_store_n(&seat->address, address, __ATOMIC_RELEASE);
+    release->allocation.align = block->align;
+    nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, bytes);
+    nxm_graves_bury_known(block, place.hash, address, bytes, id, 0);
     nxm_link_set(link, record->next);
     if (__builtin_expect(link != place.head, 0))
         nxm_shard_refresh(place.head, link);
     nxm_shard_free(place.shard, record);
     nxm_shard_release(place.shard);
+    release->seat = seat;
+    release->bytes = bytes;
+    release->allocation.struct_size = sizeof release->allocation;
+    release->allocation.reserved = 0;
+    release->allocation.mechanism_id = allocator->vtable.mechanism_id;
+    release->allocation.allocation_id = id;
+    release->allocation.device = allocator->vtable.device;
+    release->allocation.ptr = (uint8_t *)(uintptr_t)address;
+    release->allocation.bytes = bytes;
     nxm_quiet_note(&allocator->sums, here, NXM_SUM_QUEUED, 1); /* before the plugin is asked */
     nxm_own.asking = seat;
     return true;
-occupied:
-    nxm_peak_take(&table->peak, NXM_CLASS_DEVICE, block->bytes);
+loud:
+    atomic_store_explicit(&seat->word, 0, memory_order_release);
 no:
     nxm_shard_release(place.shard);
     return false;
 }
 
-static inline NxmemAllocation nxm_quiet_allocation(const struct nxm_allocator *allocator, const struct nxm_quiet_release *release)
-{
-    NxmemAllocation allocation;
-
-    allocation.struct_size = sizeof allocation;
-    allocation.reserved = 0;
-    allocation.mechanism_id = allocator->vtable.mechanism_id;
-    allocation.allocation_id = release->id;
-    allocation.device = allocator->vtable.device;
-    allocation.ptr = (uint8_t *)(uintptr_t)release->address;
-    allocation.bytes = release->bytes;
-    allocation.align = release->align;
-    return allocation;
-}
-
-/* For the completion, on the thread that asks and sits there. A whole one, of a release that is complete. */
+/* For the completion, on the thread that asks and sits there. A whole one, of a release that is complete: that the thread asks no
+ * more is all that it says. */
 static inline bool nxm_quiet_hand_over(struct nxm_seat *seat, uint64_t mechanism_id, const NxmemReleaseCompletion *published)
 {
     if (__builtin_expect((uintptr_t)published % _Alignof(uint64_t) != 0 || published->struct_size < sizeof *published ||
                              published->mechanism_id != mechanism_id || published->outcome.struct_size < sizeof published->outcome ||
-                             published->outcome.state != NXMEM_RELEASE_COMPLETE || published->outcome.residual_owned_bytes != 0, 0))
+                             published->outcome.state != NXMEM_RELEASE_COMPLETE || published->outcome.residual_owned_bytes != 0 ||
+                             !nxm_seat_take_quiet(seat, published->allocation_id), 0))
         return false;
-    if (__builtin_expect(!nxm_seat_take_quiet(seat, published->allocation_id), 0))
-        return false;
-    atomic_store_explicit(&seat->said, NXM_SAID_COMPLETE, memory_order_release);
+    nxm_own.asking = NULL;
     return true;
+}
+
+/* Of who sits there quietly. */
+static inline uint64_t nxm_quiet_id(const struct nxm_quiet_release *release)
+{
+    return atomic_load_explicit(&release->seat->word, memory_order_relaxed) & ~(NXM_SEAT_QUIET | NXM_SEAT_BUSY);
+}
+
+static inline bool nxm_quiet_is_complete(void)
+{
+    return nxm_own.asking == NULL;
 }
 
 /* The call is over; `accepted`: the plugin said OK. False: that is not all, and nothing has been settled. */
 static inline bool nxm_quiet_settle(struct nxm_allocator *allocator, const struct nxm_quiet_release *release, bool accepted)
 {
     uint64_t here = nxm_spread_here();
-    struct nxm_seat *seat = release->seat;
 
-    nxm_own.asking = NULL;
-    if (__builtin_expect(!accepted || !nxm_load_is_32(&seat->said, NXM_SAID_COMPLETE) || !nxm_load_is(&allocator->views.count, 0), 0))
+    if (__builtin_expect(!accepted || !nxm_quiet_is_complete() || !nxm_load_is(&allocator->views.count, 0), 0))
         return false;
-    nxm_quiet_note(&allocator->sums, here, NXM_SUM_BYTES, 0 - release->bytes);
+    nxm_quiet_note_less(&allocator->sums, here, NXM_SUM_BYTES, release->bytes);
     nxm_quiet_note(allocator->tallies, here, NXM_TALLY_ALLOCATIONS, UINT64_MAX);
     nxm_quiet_note(&allocator->sums, here, NXM_SUM_QUEUED, UINT64_MAX);
-    atomic_store_explicit(&seat->said, NXM_SAID_NOTHING, memory_order_relaxed);
-    atomic_store_explicit(&seat->word, 0, memory_order_release);
+    atomic_store_explicit(&release->seat->word, 0, memory_order_release);
     return true;
 }
 

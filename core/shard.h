@@ -166,6 +166,26 @@ static inline void nxm_link_push(uint64_t *head, struct nxm_record *record, uint
     nxm_link_set(head, (uintptr_t)record | (first & ~NXM_LINK_ADDRESS) | nxm_link_mark(hash));
 }
 
+/* The same, unless something of that hash is there by the marks. */
+static inline bool nxm_link_push_first(uint64_t *head, struct nxm_record *record, uint64_t hash)
+{
+    uint64_t first = *head, marks = first;
+#if NXM_STORES_IN_ORDER /* looked at and set at once */
+    bool there;
+
+    __asm__("btsq %2, %0" : "+r"(marks), "=@ccc"(there) : "r"(hash >> 34 | 48));
+    if (__builtin_expect(there, 0))
+        return false;
+#else
+    if ((first & nxm_link_mark(hash)) != 0)
+        return false;
+    marks |= nxm_link_mark(hash);
+#endif
+    nxm_link_set(&record->next, first);
+    nxm_link_set(head, (uintptr_t)record | (marks >> 48 << 48));
+    return true;
+}
+
 static inline struct nxm_record *nxm_shard_first_free(struct nxm_shard *shard)
 {
     return (struct nxm_record *)(uintptr_t)(shard->free & ~NXM_FREE_MARKED);

@@ -58,4 +58,16 @@ static inline bool nxm_load_is_32(const _Atomic uint32_t *word, uint32_t value)
 #endif
 }
 
+static inline bool nxm_load_exceeds(const _Atomic uint64_t *word, uint32_t most)
+{
+#if NXM_STORES_IN_ORDER
+    bool exceeds;
+
+    __asm__ volatile("cmpq %2, %1" : "=@cca"(exceeds) : "m"(*word), "er"((uint64_t)most) : "memory");
+    return exceeds;
+#else
+    return atomic_load_explicit(word, memory_order_acquire) > most;
+#endif
+}
+
 #endif

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/stores.h"
 #include "process.h"
 
 void nxm_calm_begin(void); /* the process has been prepared, and has a plugin */
@@ -19,9 +20,7 @@ void nxm_unrest_end(void); /* each ends one that began */
 
 static inline bool nxm_is_calm(void)
 {
-    _Atomic int *mark = atomic_load_explicit(&nxm_process_mark, memory_order_acquire);
-
-    return atomic_load_explicit(&mark[NXM_MARK_CALM], memory_order_seq_cst) != 0;
+    return nxm_load_is_32(&atomic_load_explicit(&nxm_process_mark, memory_order_acquire)[NXM_MARK_CALM], 1);
 }
 
 #endif

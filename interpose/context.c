@@ -152,6 +152,11 @@ void nxm_context_forget(CUcontext context)
     nxm_lock_release(&lock);
 }
 
+void nxm_context_changed(void)
+{
+    atomic_fetch_add(&nxm_context_changes, 1);
+}
+
 /* The count is read first: what changes meanwhile makes this out of date at once. */
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place)
 {

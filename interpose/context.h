@@ -36,6 +36,8 @@ struct nxm_place {
     struct nxm_scope *scope; /* whose synchronous memory may be served quietly (quiet.h); NULL: none, or none yet */
 };
 extern NXM_HERE _Atomic uint32_t nxm_context_changes;
+/* What is kept of any place is out of date from here on. */
+void nxm_context_changed(void);
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place);
 
 static inline const struct nxm_place *nxm_context_place(CUcontext context, struct nxm_place *place)

@@ -59,7 +59,8 @@ static __attribute__((noinline)) CUresult alloc_otherwise(CUdeviceptr *address, 
 
 CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    struct nxm_scope *scope = address && bytes != 0 ? nxm_quiet_enter(NXM_CALLER) : NULL;
+    CUcontext context;
+    struct nxm_scope *scope = address && bytes != 0 ? nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY_ALLOCATES, &context) : NULL;
 
     return __builtin_expect(scope != NULL, 1) ? nxm_quiet_allocate(scope, address, bytes) : alloc_otherwise(address, bytes, NXM_CALLER);
 }
@@ -117,7 +118,8 @@ static __attribute__((noinline)) CUresult free_otherwise(CUdeviceptr address, co
 
 CUresult hook_cuMemFree_v2(CUdeviceptr address)
 {
-    struct nxm_scope *scope = address != 0 ? nxm_quiet_enter(NXM_CALLER) : NULL;
+    CUcontext context;
+    struct nxm_scope *scope = address != 0 ? nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY, &context) : NULL;
     CUresult result;
 
     return scope && nxm_quiet_free(scope, address, &result) ? result : free_otherwise(address, NXM_CALLER);

@@ -6,6 +6,7 @@
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "scope.h"
 #include "thread.h"
 
 struct range {
@@ -70,11 +71,17 @@ static void insert(uint64_t address, uint64_t bytes)
     }
 }
 
+/* Of a quiet allocation (quiet.h) the scope says it. */
+static bool block_is_range(void)
+{
+    return nxm_thread.block_is_range || (nxm_thread.busy == NXM_QUIETLY_ALLOCATES && nxm_thread.place.scope->block_is_range);
+}
+
 CUresult nxm_owned_allocated(CUresult result, uint64_t address, uint64_t bytes)
 {
     if (result != CUDA_SUCCESS)
         nxm_thread.nested_error = result;
-    else if (address != 0 && !nxm_thread.block_is_range)
+    else if (address != 0 && !block_is_range())
         insert(address, bytes);
     return result;
 }

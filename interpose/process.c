@@ -20,8 +20,8 @@
 #include "route_names.h"
 #include "thread.h"
 
-static _Atomic int mark[NXM_MARK_WORDS] = { NXM_OURS };
-_Atomic int *_Atomic nxm_process_mark = mark; /* or in a page that is zero in a child, however that was made */
+static _Atomic uint32_t mark[NXM_MARK_WORDS] = { NXM_OURS };
+_Atomic uint32_t *_Atomic nxm_process_mark = mark; /* or in a page that is zero in a child, however that was made */
 struct nxm_options nxm_process_options;
 struct nxm_blocks *nxm_process_tables[NXM_TABLE_COUNT];
 static struct nxm_suppressions *suppressions;
@@ -35,7 +35,7 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 
 static void pass_through(void)
 {
-    _Atomic int *at = atomic_load(&nxm_process_mark);
+    _Atomic uint32_t *at = atomic_load(&nxm_process_mark);
 
     atomic_store(&at[NXM_MARK], NXM_NOT_OURS);
     atomic_store(&at[NXM_MARK_CALM], false);
@@ -47,7 +47,7 @@ static void pass_through(void)
 static void mark_as_ours(void)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    _Atomic int *page = nxm_mem_map(bytes);
+    _Atomic uint32_t *page = nxm_mem_map(bytes);
 
     if (page && madvise((void *)page, bytes, MADV_WIPEONFORK) == 0) {
         atomic_store(page, NXM_OURS);

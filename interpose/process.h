@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/blocks.h"
 #include "core/here.h"
@@ -66,12 +67,12 @@ void nxm_process_watch_forks(void); /* from the first lock of ours that a child 
  * there. Also 0 when there was no memory to begin. */
 enum { NXM_NOT_OURS, NXM_OURS, NXM_ASK_PID };
 enum { NXM_MARK, NXM_MARK_CALM, NXM_MARK_WORDS }; /* the second: calm.h */
-extern NXM_HERE _Atomic int *_Atomic nxm_process_mark;
+extern NXM_HERE _Atomic uint32_t *_Atomic nxm_process_mark;
 bool nxm_process_ask_pid(void);
 
-static inline int nxm_process_look(void)
+static inline uint32_t nxm_process_look(void)
 {
-    _Atomic int *at = atomic_load_explicit(&nxm_process_mark, memory_order_acquire);
+    _Atomic uint32_t *at = atomic_load_explicit(&nxm_process_mark, memory_order_acquire);
 
     return atomic_load_explicit(at, memory_order_relaxed);
 }
@@ -79,7 +80,7 @@ static inline int nxm_process_look(void)
 /* A fork of the one that began: hooks pass through. One load, no system call. */
 static inline bool nxm_is_child(void)
 {
-    int mark = nxm_process_look();
+    uint32_t mark = nxm_process_look();
 
     return __builtin_expect(mark != NXM_OURS, 0) && (mark == NXM_NOT_OURS || nxm_process_ask_pid());
 }

@@ -51,30 +51,32 @@ static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_r
     struct nxm_block buried;
     uint32_t freed;
 
-    *ret_block = block_of(scope, release->bytes, release->id);
-    ret_block->address = release->address;
-    ret_block->align = release->align;
+    *ret_block = block_of(scope, release->bytes, nxm_quiet_id(release));
+    ret_block->address = (uint64_t)(uintptr_t)release->allocation.ptr;
+    ret_block->align = release->allocation.align;
     ret_block->owned = ret_block->mapped = release->bytes;
-    if (nxm_graves_find(release->address, &buried, &freed) && buried.id == release->id) {
+    if (nxm_graves_find((uint64_t)(uintptr_t)release->allocation.ptr, &buried, &freed) && buried.id == nxm_quiet_id(release)) {
         ret_block->api = buried.api;
         ret_block->stack = buried.stack;
     }
     ret_block->state = NXM_BLOCK_RELEASING;
     if (nxm_blocks_insert(nxm_table(NXM_TABLE_MEMORY), ret_block) == NXM_ENOMEM)
         nxm_log(NXM_LOG_INFO, "no memory to record 0x%llx again: it is missing in a report until it is back",
-                (unsigned long long)release->address);
+                (unsigned long long)(uint64_t)(uintptr_t)release->allocation.ptr);
     ret_block->state = NXM_BLOCK_LIVE; /* as it was */
 }
 
 CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket)
 {
+    bool complete = nxm_quiet_is_complete();
     struct nxm_block block;
     struct nxm_release released;
     struct nxm_error error = { 0 };
 
+    nxm_own.asking = NULL;
     record_again(scope, release, &block);
     nxm_scope_pin(scope);
-    int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, status, ticket, &released, &error);
+    int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, complete, status, ticket, &released, &error);
     nxm_thread.foreign--;
     if (result == NXM_OK)
         nxm_tally_freed(&block);

@@ -27,22 +27,22 @@ static inline __attribute__((always_inline)) void nxm_quiet_leave(struct nxm_sco
     nxm_door_announce(NULL);
     if (__builtin_expect(nxm_load_is_set(&scope->closed), 0))
         nxm_scope_leave_closed(scope);
-    nxm_thread.busy = 0;
+    atomic_store_explicit(&nxm_thread.busy, 0, memory_order_relaxed);
 }
 
-/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. */
-static inline __attribute__((always_inline)) struct nxm_scope *nxm_quiet_enter(const void *caller)
+/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. That the scope is
+ * open is seen by the same number as that no context has changed. `busy`: NXM_QUIETLY, or what an allocation has. */
+static inline __attribute__((always_inline)) struct nxm_scope *nxm_quiet_enter(const void *caller, uint32_t busy, CUcontext *context)
 {
     struct nxm_scope *scope = nxm_thread.place.scope;
-    CUcontext context;
 
-    if (__builtin_expect(!scope || nxm_thread.busy != 0 || nxm_code_contains(nxm_process_plugin_code, caller), 0))
+    if (__builtin_expect(!scope || !nxm_load_is_32(&nxm_thread.busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
         return NULL;
-    nxm_thread.busy = NXM_QUIETLY; /* first: a signal handler of this thread announces nothing in our place */
+    atomic_store_explicit(&nxm_thread.busy, busy, memory_order_relaxed); /* first: a signal handler of this thread announces nothing in our place */
     nxm_thread.nested_error = CUDA_SUCCESS;
     nxm_door_announce(scope);
-    if (__builtin_expect(!nxm_load_is_set(&scope->closed) && nxm_is_calm() && nxm_real.cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
-                             context == nxm_thread.place.context && nxm_load_is_32(&nxm_context_changes, nxm_thread.place.changes), 1))
+    if (__builtin_expect(nxm_is_calm() && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
+                             *context == nxm_thread.place.context && nxm_load_is_32(&nxm_context_changes, nxm_thread.place.changes), 1))
         return scope;
     nxm_quiet_leave(scope);
     return NULL;
@@ -70,13 +70,12 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
     NxmemAllocResult answer;
 
     id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
-    nxm_thread.block_is_range = scope->block_is_range;
     NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
-    nxm_thread.block_is_range = false;
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
         record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, &place);
     if (__builtin_expect(!record, 0)) {
         struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .given = given, .stack = stack, .api = api };
+        atomic_store_explicit(&nxm_thread.busy, NXM_QUIETLY, memory_order_relaxed);
         return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
     }
     struct nxm_block block = {
@@ -105,7 +104,6 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
 static inline __attribute__((always_inline)) bool nxm_quiet_free(struct nxm_scope *scope, CUdeviceptr address, CUresult *ret_result)
 {
     struct nxm_quiet_release release;
-    NxmemAllocation allocation;
     uint64_t ticket = 0;
 
     if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, &release), 0)) {
@@ -113,8 +111,7 @@ static inline __attribute__((always_inline)) bool nxm_quiet_free(struct nxm_scop
         return false;
     }
     nxm_label_take(NXM_API_cuMemFree_v2, 0);
-    allocation = nxm_quiet_allocation(scope->allocator, &release);
-    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &allocation, &ticket);
+    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &release.allocation, &ticket);
     if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, status.code == NXMEM_STATUS_OK), 0)) {
         *ret_result = nxm_quiet_not_over(scope, &release, &status, ticket);
         return true;

@@ -353,6 +353,7 @@ static bool shut(struct nxm_scope *scope)
         nxm_scope_leave(scope);
         return false;
     }
+    nxm_context_changed(); /* what goes in quietly looks at that alone (quiet.h) */
     for (int i = 0; i < CLOSE_SPINS && users(scope) > 1; i++)
         sched_yield();
     return true;

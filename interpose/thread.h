@@ -13,6 +13,7 @@
 #include "context.h"
 #include "core/lock.h"
 #include "cuda_types.h"
+#include "label.h"
 
 struct nxm_scope;
 
@@ -22,22 +23,29 @@ struct nxm_thread {
             uint16_t foreign;
             uint16_t inside;
         };
-        uint32_t busy; /* both at once, for quiet.h */
+        _Atomic uint32_t busy; /* both at once, for quiet.h */
     };
-    bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
+    bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
+    struct nxm_label label;
     struct nxm_place place; /* where it last was */
     struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
     unsigned forks;        /* of its own that have begun: another library's handler may call us in one */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
 };
 
-#define NXM_QUIETLY 0x10001u /* `busy` of one that is in both */
+#define NXM_QUIETLY 0x00010001u            /* `busy` of one that is in both, and does so quietly */
+#define NXM_QUIETLY_ALLOCATES 0x40000001u /* the same: no other thread is that often inside */
 
 /* Initial-exec: no allocation on a thread's first touch; small enough for the surplus kept for a late dlopen. */
 extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
 
 uint32_t nxm_thread_number(void);
+
+static inline enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes)
+{
+    return __builtin_expect(nxm_thread.label.api != 0, 0) ? nxm_label_take_there(own, bytes) : own;
+}
 
 /* Bracket every call into a plugin or the loader. No lock of ours may be held (checked). */
 static inline void nxm_foreign_begin(void)

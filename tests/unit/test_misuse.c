@@ -16,6 +16,7 @@
 #define NXM_GRAVE_GET(field) (sched_yield(), __atomic_load_n(&grave->field, __ATOMIC_ACQUIRE))
 #define nxm_graves slow_graves
 #define nxm_graves_bury slow_bury
+#define nxm_graves_bury_known slow_bury_known
 #define nxm_graves_find slow_find
 #include "core/graves.h"
 #include "core/graves.c"
