@@ -392,6 +392,11 @@ int nxm_allocator_enqueue_claimed(struct nxm_allocator *allocator, const struct 
     return ask_plugin(allocator, block, entry, call, argument, ret_release, ret_error);
 }
 
+bool nxm_allocator_is_releasing(const struct nxm_allocator *allocator, uint64_t address)
+{
+    return nxm_queued_is_releasing(&allocator->queued, address);
+}
+
 static int no_deferred_release(const struct nxm_allocator *allocator, struct nxm_error *ret_error)
 {
     return nxm_error_set(ret_error, NXM_EUNSUPPORTED, 0, "mechanism %s has no deferred release", allocator->name);

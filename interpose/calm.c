@@ -5,13 +5,20 @@
 
 static struct nxm_spin lock;
 static unsigned reasons = 1; /* that it has not begun */
+static uint32_t number = NXM_FIRST_CALM;
 
 static void change(int by)
 {
     nxm_spin_acquire(&lock, NXM_RANK_CALM);
     reasons += (unsigned)by;
-    atomic_store(&atomic_load(&nxm_process_mark)[NXM_MARK_CALM], reasons == 0);
+    number = number == UINT32_MAX ? NXM_FIRST_CALM : number + 1;
+    atomic_store(&atomic_load(&nxm_process_mark)[NXM_MARK_CALM], reasons == 0 ? number : 0);
     nxm_spin_release(&lock);
+}
+
+void nxm_calm_renew(void)
+{
+    change(0);
 }
 
 /* What an option makes of every call, a quiet one does not do. */

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "calm.h"
 #include "core/lock.h"
 #include "core/mem.h"
 #include "real.h"
@@ -23,7 +24,7 @@ static unsigned at_hand_used;
 static struct nxm_lock lock = NXM_LOCK_INIT(NXM_RANK_SCOPE);
 static struct context *contexts;
 static _Atomic bool any_green; /* never false again */
-_Atomic uint32_t nxm_context_changes;
+_Atomic unsigned nxm_context_changes;
 
 static struct context *find_context(CUcontext handle)
 {
@@ -124,6 +125,7 @@ void nxm_context_is_green(CUcontext green, CUcontext primary)
         c->owner = primary;
         atomic_store(&any_green, true);
         atomic_fetch_add(&nxm_context_changes, 1);
+        nxm_calm_renew();
     }
     nxm_lock_release(&lock);
 }
@@ -149,20 +151,16 @@ void nxm_context_forget(CUcontext context)
         c->primary = false;
     }
     atomic_fetch_add(&nxm_context_changes, 1);
+    nxm_calm_renew();
     nxm_lock_release(&lock);
-}
-
-void nxm_context_changed(void)
-{
-    atomic_fetch_add(&nxm_context_changes, 1);
 }
 
 /* The count is read first: what changes meanwhile makes this out of date at once. */
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place)
 {
-    uint32_t changes = atomic_load(&nxm_context_changes);
+    unsigned changes = atomic_load(&nxm_context_changes);
     CUcontext owner = nxm_context_owner(context);
     int device = nxm_context_device(owner);
 
-    *ret_place = (struct nxm_place){ .context = device >= 0 ? context : NULL, .owner = owner, .device = device, .changes = changes };
+    *ret_place = (struct nxm_place){ .context = device >= 0 ? context : NULL, .owner = owner, .device = device, .changes = changes, .calm = NXM_NEVER_CALM };
 }

@@ -32,12 +32,12 @@ struct nxm_place {
     CUcontext context; /* NULL: nothing is kept */
     CUcontext owner;
     int device;
-    uint32_t changes;
-    struct nxm_scope *scope; /* whose synchronous memory may be served quietly (quiet.h); NULL: none, or none yet */
+    unsigned changes;
+    /* For quiet calls (quiet.h): the calm in which it was last asked, and the calm for which `scope` serves synchronous memory quietly. */
+    uint32_t asked, calm;
+    struct nxm_scope *scope;
 };
-extern NXM_HERE _Atomic uint32_t nxm_context_changes;
-/* What is kept of any place is out of date from here on. */
-void nxm_context_changed(void);
+extern NXM_HERE _Atomic unsigned nxm_context_changes;
 void nxm_context_find_place(CUcontext context, struct nxm_place *ret_place);
 
 static inline const struct nxm_place *nxm_context_place(CUcontext context, struct nxm_place *place)

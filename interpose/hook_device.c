@@ -32,6 +32,7 @@ static CUresult serve_alloc(CUdeviceptr *address, size_t bytes)
     bool placed = nxm_order_synchronous(&order) == CUDA_SUCCESS;
     struct nxm_scope *scope = placed && !forbidden ? nxm_scope_enter_for(&order, &refuse) : NULL;
     if (scope) {
+        nxm_scope_remember(scope);
         CUresult result = nxm_serve_allocate(scope, &order, bytes, api, real_alloc, &bytes, address);
         nxm_scope_leave(scope);
         return result;
@@ -119,7 +120,7 @@ static __attribute__((noinline)) CUresult free_otherwise(CUdeviceptr address, co
 CUresult hook_cuMemFree_v2(CUdeviceptr address)
 {
     CUcontext context;
-    struct nxm_scope *scope = address != 0 ? nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY, &context) : NULL;
+    struct nxm_scope *scope = nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY, &context);
     CUresult result;
 
     return scope && nxm_quiet_free(scope, address, &result) ? result : free_otherwise(address, NXM_CALLER);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "calm.h"
 #include "context.h"
 #include "cuda_types.h"
 #include "nxmem_cuda.h"
@@ -36,10 +37,19 @@ static inline void nxm_order_init(struct nxm_order *order, uint32_t kind, CUcont
     order->unsaid = CUDA_SUCCESS;
 }
 
+static inline void nxm_place_asked(struct nxm_place *place, uint32_t calm)
+{
+    if (__builtin_expect(place->asked != calm, 0)) {
+        place->asked = calm;
+        place->calm = NXM_NEVER_CALM; /* until somebody has been in its scope */
+    }
+}
+
 /* The calling thread's context and device. CUDA_ERROR_INVALID_CONTEXT when there is none. */
 static inline CUresult nxm_order_synchronous(struct nxm_order *ret_order)
 {
     CUcontext context = NULL;
+    uint32_t calm = nxm_calm_now(); /* before anything is looked at that holds for it */
     CUresult result = nxm_real.cuCtxGetCurrent ? nxm_real.cuCtxGetCurrent(&context) : CUDA_ERROR_NOT_FOUND;
 
     if (result != CUDA_SUCCESS)
@@ -47,6 +57,7 @@ static inline CUresult nxm_order_synchronous(struct nxm_order *ret_order)
     if (!context)
         return CUDA_ERROR_INVALID_CONTEXT;
     const struct nxm_place *place = nxm_context_place(context, &nxm_thread.place);
+    nxm_place_asked(&nxm_thread.place, calm);
     nxm_order_init(ret_order, NXMEM_CUDA_ORDER_SYNCHRONOUS, place->owner, place->device);
     return CUDA_SUCCESS;
 }

@@ -11,6 +11,13 @@ static CUresult real_alloc(void *bytes, CUdeviceptr *ret_address)
     return nxm_real.cuMemAlloc_v2(ret_address, *(uint64_t *)bytes);
 }
 
+void nxm_quiet_retreat(struct nxm_scope *scope)
+{
+    if (scope)
+        nxm_quiet_leave(scope);
+    atomic_store_explicit(&nxm_thread.busy, 0, memory_order_relaxed);
+}
+
 static struct nxm_block block_of(const struct nxm_scope *scope, uint64_t bytes, uint64_t id)
 {
     return (struct nxm_block){
@@ -33,13 +40,15 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
     uint64_t bytes = asked->bytes;
     struct nxm_error error = { 0 };
     struct nxm_order order;
+    /* Nothing waited when it began; something may have come back since, unless it is calm still. */
+    uint64_t given = nxm_lane_given() - !nxm_is_calm(nxm_thread.place.calm);
 
     block.stack = asked->stack;
     block.api = (uint16_t)asked->api;
     nxm_order_init(&order, NXMEM_CUDA_ORDER_SYNCHRONOUS, scope->context, scope->device);
     int result = nxm_allocator_accept(scope->allocator, &block, status, answer, &error);
     nxm_thread.foreign--; /* from here on the plugin is asked anew, if at all */
-    CUresult answered = nxm_serve_answered(scope, &order, &block, asked->given, result, &error, real_alloc, &bytes, ret_address);
+    CUresult answered = nxm_serve_answered(scope, &order, &block, given, result, &error, real_alloc, &bytes, ret_address);
     nxm_thread.foreign++;
     nxm_quiet_leave(scope);
     return answered;

@@ -30,27 +30,30 @@ static inline __attribute__((always_inline)) void nxm_quiet_leave(struct nxm_sco
     atomic_store_explicit(&nxm_thread.busy, 0, memory_order_relaxed);
 }
 
-/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. That the scope is
- * open is seen by the same number as that no context has changed. `busy`: NXM_QUIETLY, or what an allocation has. */
+void nxm_quiet_retreat(struct nxm_scope *scope); /* leaves, with or without one */
+
+/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. That there is one, that
+ * it is open and that no context has changed is all said by the number of the calm. `busy`: NXM_QUIETLY, or what an allocation has. */
 static inline __attribute__((always_inline)) struct nxm_scope *nxm_quiet_enter(const void *caller, uint32_t busy, CUcontext *context)
 {
     struct nxm_scope *scope = nxm_thread.place.scope;
 
-    if (__builtin_expect(!scope || !nxm_load_is_32(&nxm_thread.busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
+    if (__builtin_expect(!nxm_load_is_32(&nxm_thread.busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
         return NULL;
-    atomic_store_explicit(&nxm_thread.busy, busy, memory_order_relaxed); /* first: a signal handler of this thread announces nothing in our place */
+    /* First: a signal handler of this thread announces nothing in our place. */
+    atomic_store_explicit(&nxm_thread.busy, busy, memory_order_relaxed);
     nxm_thread.nested_error = CUDA_SUCCESS;
     nxm_door_announce(scope);
-    if (__builtin_expect(nxm_is_calm() && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
-                             *context == nxm_thread.place.context && nxm_load_is_32(&nxm_context_changes, nxm_thread.place.changes), 1))
+    if (__builtin_expect(nxm_is_calm(nxm_thread.place.calm) && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
+                             *context == nxm_thread.place.context, 1))
         return scope;
-    nxm_quiet_leave(scope);
+    nxm_quiet_retreat(scope);
     return NULL;
 }
 
 /* What came of it when it was not plain. They leave the scope. */
 struct nxm_quiet_asked {
-    uint64_t bytes, id, given;
+    uint64_t bytes, id;
     uint32_t stack;
     enum nxm_api api;
 };
@@ -63,7 +66,7 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
 {
     enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
     uint32_t stack = nxm_options()->stacks != 0 ? nxm_stack_capture(nxm_options()->stacks) : 0;
-    uint64_t id, given = nxm_lane_given();
+    uint64_t id;
     struct nxm_blocks_place place;
     struct nxm_record *record = NULL;
     NxmemAllocRequest request;
@@ -74,7 +77,7 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
         record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, &place);
     if (__builtin_expect(!record, 0)) {
-        struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .given = given, .stack = stack, .api = api };
+        struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .stack = stack, .api = api };
         atomic_store_explicit(&nxm_thread.busy, NXM_QUIETLY, memory_order_relaxed);
         return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
     }

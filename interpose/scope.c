@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "calm.h"
 #include "context.h"
 #include "core/journal.h"
 #include "core/lock.h"
@@ -319,8 +320,6 @@ struct nxm_scope *nxm_scope_enter_another(const struct nxm_order *order, bool *r
     struct nxm_scope *scope = nxm_plugin() && order->device >= 0 ? enter_opened(order) : NULL;
     if (scope && scope->allocator) {
         nxm_thread.scopes[order->cuda.kind != NXMEM_CUDA_ORDER_SYNCHRONOUS] = scope;
-        if (scope->quiet && scope->context == nxm_thread.place.owner && nxm_spread_is_own(nxm_spread_here()))
-            nxm_thread.place.scope = scope;
         return scope;
     }
     *ret_refuse = nxm_refuse_instead() && !(scope && scope->unserved);
@@ -353,7 +352,7 @@ static bool shut(struct nxm_scope *scope)
         nxm_scope_leave(scope);
         return false;
     }
-    nxm_context_changed(); /* what goes in quietly looks at that alone (quiet.h) */
+    nxm_calm_renew(); /* what goes in quietly looks at that alone (quiet.h) */
     for (int i = 0; i < CLOSE_SPINS && users(scope) > 1; i++)
         sched_yield();
     return true;

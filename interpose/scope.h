@@ -97,6 +97,18 @@ static inline struct nxm_scope *nxm_scope_enter_again(const struct nxm_order *or
     return nxm_scope_enter(scope) ? scope : NULL;
 }
 
+/* After nxm_order_synchronous, in the scope: what comes next on this thread may be quiet, for as long as the calm lasts. */
+static inline void nxm_scope_remember(struct nxm_scope *scope)
+{
+    struct nxm_place *place = &nxm_thread.place;
+
+    if (__builtin_expect(place->calm == NXM_NEVER_CALM && place->asked >= NXM_FIRST_CALM && scope->quiet && scope->context == place->owner &&
+                             nxm_spread_is_own(nxm_spread_here()), 0)) {
+        place->scope = scope;
+        place->calm = place->asked;
+    }
+}
+
 static inline struct nxm_scope *nxm_scope_enter_for(const struct nxm_order *order, bool *ret_refuse)
 {
     struct nxm_scope *scope = nxm_scope_enter_again(order);

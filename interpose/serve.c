@@ -302,6 +302,27 @@ static bool is_graphs_again(CUdeviceptr address)
     return nxm_graves_find(address, &gone, &freed) && gone.class_ == NXM_CLASS_GRAPH;
 }
 
+struct question {
+    uint64_t address;
+    bool yes;
+};
+
+static void ask_scope(struct nxm_scope *scope, void *argument)
+{
+    struct question *question = argument;
+
+    question->yes = question->yes || nxm_allocator_is_releasing(scope->allocator, question->address);
+}
+
+/* By another thread, quietly (quiet.h). */
+static bool is_being_released(CUdeviceptr address)
+{
+    struct question question = { .address = address };
+
+    nxm_scope_each(ask_scope, &question);
+    return question.yes;
+}
+
 /* No block starts there. The driver judges, and what it says is noted: it takes back what we never saw (allocated by a route
  * that is not ours), or it refuses what is freed already, was never allocated, or lies inside a block. */
 static CUresult free_unknown(struct nxm_blocks *memory, CUdeviceptr address, nxm_native_free call, void *argument)
@@ -309,6 +330,8 @@ static CUresult free_unknown(struct nxm_blocks *memory, CUdeviceptr address, nxm
     struct nxm_block around;
 
     bool inside = nxm_blocks_containing(memory, address, &around) == NXM_OK;
+    if (is_being_released(address))
+        return nxm_tally_misuse(NXM_MISUSE_TWICE, address, NULL);
     if (nxm_owned_contains(address))
         return nxm_tally_misuse(inside ? NXM_MISUSE_INSIDE : NXM_MISUSE_PLUGINS, address, inside ? &around : NULL);
     CUresult result = call(argument);
@@ -407,6 +430,8 @@ CUresult nxm_serve_free(CUdeviceptr address, const struct nxm_order *order, nxm_
             disclaim(&block);
         return CUDA_ERROR_INVALID_VALUE; /* its context is being destroyed under this call */
     }
+    if (order->cuda.kind == NXMEM_CUDA_ORDER_SYNCHRONOUS && order->context == scope->context)
+        nxm_scope_remember(scope);
     CUresult result = free_in_scope(scope, &block, claimed, order, call, argument);
     nxm_scope_leave(scope);
     if (result == CUDA_SUCCESS)

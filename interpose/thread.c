@@ -2,8 +2,10 @@
 
 #include <stdatomic.h>
 
+#include "calm.h"
 
-__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
+
+__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec"))) = { .place = { .calm = NXM_NEVER_CALM } };
 
 uint32_t nxm_thread_number(void)
 {
