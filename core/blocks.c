@@ -66,6 +66,11 @@ static bool acceptable(const struct nxm_block *block)
            (block->state == NXM_BLOCK_LIVE || block->state == NXM_BLOCK_WAITING || block->state == NXM_BLOCK_RELEASING);
 }
 
+bool nxm_blocks_knows_start(struct nxm_blocks *table, uint64_t address, uint64_t bytes)
+{
+    return nxm_blocks_start_is_noted(table, address, bytes);
+}
+
 /* That a block starts there. An empty one contains nothing that would be looked for. */
 static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block)
 {
@@ -132,8 +137,8 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
         return NXM_EINVAL;
     if (!nxm_blocks_enter_quietly(place))
         return insert_slowly(table, block, false);
-    record = nxm_shard_first_free(place.shard);
-    if (!nxm_blocks_room_is_easy(table, place, record, block->address, block->bytes) || !nxm_peak_try_take(&table->peak, block->class_, block->bytes))
+    record = nxm_blocks_easy_room(table, place, block->address, block->bytes);
+    if (record == NULL || !nxm_peak_try_take(&table->peak, block->class_, block->bytes))
         return insert_slowly(table, block, true);
     if (!nxm_blocks_use_room(place, record)) {
         nxm_peak_give(&table->peak, block->class_, block->bytes);

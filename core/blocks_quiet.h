@@ -96,18 +96,24 @@ static inline bool nxm_blocks_start_is_noted(struct nxm_blocks *table, uint64_t 
     return nxm_starts_has(nxm_starts_word(&table->starts, address), address, nxm_blocks_last_byte(address, bytes));
 }
 
-/* What went last comes back: its start is still noted, which spares a look at one more cold line. */
-static inline bool nxm_blocks_comes_back(struct nxm_blocks_place place, const struct nxm_record *last, uint64_t address, uint64_t bytes)
-{
-    return (place.shard->free & NXM_FREE_MARKED) != 0 && last->block.address == address && last->block.bytes >= bytes;
-}
+/* The same, out of the way of those for whom it is seldom needed. */
+bool nxm_blocks_knows_start(struct nxm_blocks *table, uint64_t address, uint64_t bytes);
 
-/* Room for it (and so there are chains), and its start is known. */
-static inline bool nxm_blocks_room_is_easy(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_record *room,
-                                           uint64_t address, uint64_t bytes)
+/* Room for it (and so there are chains), a record of which the start is known; NULL: not easily. What went last most often comes back: its
+ * start is still noted, which spares a look at one more cold line. */
+static inline struct nxm_record *nxm_blocks_easy_room(struct nxm_blocks *table, struct nxm_blocks_place place, uint64_t address, uint64_t bytes)
 {
-    return nxm_blocks_fetched(place) && room != NULL &&
-           (nxm_blocks_comes_back(place, room, address, bytes) || nxm_blocks_start_is_noted(table, address, bytes));
+    uint64_t free = place.shard->free;
+    struct nxm_record *room = (struct nxm_record *)(uintptr_t)free;
+
+    if (!nxm_blocks_fetched(place))
+        return NULL;
+    if (__builtin_expect((free & NXM_FREE_MARKED) != 0, 1)) {
+        room = (struct nxm_record *)(uintptr_t)(free - NXM_FREE_MARKED);
+        if (room->block.address == address && room->block.bytes >= bytes)
+            return room;
+    }
+    return room != NULL && nxm_blocks_knows_start(table, address, bytes) ? room : NULL;
 }
 
 /* Takes that room, for a record that is to be written at once. False: by the marks something is there. */

@@ -3,7 +3,7 @@
  * is answered with "no" and goes on there, from where it is. The plugin is asked by the caller, in between.
  *
  * For an allocator whose embedder wants to hear of no completion (nxm_quiet_may), who keeps it and its provider context for as long
- * as the call lasts: no pin is needed until a release stays queued. For a thread with a line of its own (spread.h). A completion that comes
+ * as the call lasts: no pin is needed until a release stays queued. For a thread with a line of its own (spread.h), `here`. A completion that comes
  * from inside the call only says so here; it is settled when the call is over. Owns nothing; takes NXM_RANK_BLOCKS inside.
  */
 #ifndef NXM_QUIET_H
@@ -88,10 +88,10 @@ static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t b
 /* Where what the plugin answered with OK is to be recorded: room with its shard's lock held, the sums moved already. NULL: not
  * quietly, and nothing has changed. */
 static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator, const NxmemAllocResult *answer, uint64_t bytes, uint64_t align,
-                                                struct nxm_blocks_place *ret_place)
+                                                uint64_t here, struct nxm_blocks_place *ret_place)
 {
     struct nxm_blocks *table = allocator->options.blocks;
-    uint64_t address = (uintptr_t)answer->ptr, here = nxm_spread_here();
+    uint64_t address = (uintptr_t)answer->ptr;
     struct nxm_blocks_place place;
     struct nxm_record *record;
 
@@ -101,9 +101,8 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
     nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
         return NULL;
-    record = nxm_shard_first_free(place.shard);
-    if (__builtin_expect(!nxm_blocks_room_is_easy(table, place, record, address, bytes) ||
-                             !nxm_peak_try_take_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes), 0)) {
+    record = nxm_blocks_easy_room(table, place, address, bytes);
+    if (__builtin_expect(record == NULL || !nxm_peak_try_take_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes), 0)) {
         nxm_shard_release(place.shard);
         return NULL;
     }
@@ -162,11 +161,11 @@ struct nxm_quiet_release {
 
 /* Takes the live block of this allocator that starts there out of the table, into its grave, and a seat for its release. It is in the
  * plugin's hands then: should it be needed again, the grave knows what was recorded of it. */
-static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, struct nxm_quiet_release *release)
+static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, uint64_t here, struct nxm_quiet_release *release)
 {
     struct nxm_blocks *table = allocator->options.blocks;
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
-    uint64_t here = nxm_spread_here(), bytes, id, *link;
+    uint64_t bytes, id, *link;
     const struct nxm_block *block;
     struct nxm_record *record;
     struct nxm_seat *seat;
@@ -247,10 +246,8 @@ static inline bool nxm_quiet_is_complete(void)
 }
 
 /* The call is over; `accepted`: the plugin said OK. False: that is not all, and nothing has been settled. */
-static inline bool nxm_quiet_settle(struct nxm_allocator *allocator, const struct nxm_quiet_release *release, bool accepted)
+static inline bool nxm_quiet_settle(struct nxm_allocator *allocator, const struct nxm_quiet_release *release, uint64_t here, bool accepted)
 {
-    uint64_t here = nxm_spread_here();
-
     if (__builtin_expect(!accepted || !nxm_quiet_is_complete() || !nxm_load_is(&allocator->views.count, 0), 0))
         return false;
     nxm_quiet_note_less(&allocator->sums, here, NXM_SUM_BYTES, release->bytes);

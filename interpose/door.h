@@ -34,12 +34,18 @@ static inline bool nxm_door_is_closed(void)
     return atomic_load(&nxm_door_closed);
 }
 
-/* The calling thread's announcement. Others see it before anything that is looked at afterwards. */
-static inline void nxm_door_announce(const void *scope)
+/* Where a thread announces that, whose own line is `here`. */
+static inline _Atomic uint64_t *nxm_door_announcement(uint64_t here)
 {
-    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)nxm_door_inside.lines + nxm_spread_here());
+    struct nxm_spread_line *line = (struct nxm_spread_line *)(void *)((char *)nxm_door_inside.lines + here);
 
-    atomic_exchange(&line->sums[NXM_DOOR_QUIET], (uintptr_t)scope);
+    return &line->sums[NXM_DOOR_QUIET];
+}
+
+/* Others see it before anything that is looked at afterwards. */
+static inline void nxm_door_announce(_Atomic uint64_t *announcement, const void *scope)
+{
+    atomic_exchange(announcement, (uintptr_t)scope);
 }
 
 /* So many threads are quietly inside this scope (NULL: inside any), each of them at some moment since the call began. */

@@ -60,10 +60,12 @@ static __attribute__((noinline)) CUresult alloc_otherwise(CUdeviceptr *address, 
 
 CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
+    struct nxm_thread *thread = nxm_quiet_thread();
     CUcontext context;
-    struct nxm_scope *scope = address && bytes != 0 ? nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY_ALLOCATES, &context) : NULL;
 
-    return __builtin_expect(scope != NULL, 1) ? nxm_quiet_allocate(scope, address, bytes) : alloc_otherwise(address, bytes, NXM_CALLER);
+    if (__builtin_expect(address && bytes != 0 && nxm_quiet_enter(thread, NXM_CALLER, NXM_QUIETLY_ALLOCATES, &context), 1))
+        return nxm_quiet_allocate(thread, address, bytes);
+    return alloc_otherwise(address, bytes, NXM_CALLER);
 }
 
 /* --- cuMemFree ------------------------------------------------------------------------------------------------- */
@@ -119,11 +121,13 @@ static __attribute__((noinline)) CUresult free_otherwise(CUdeviceptr address, co
 
 CUresult hook_cuMemFree_v2(CUdeviceptr address)
 {
+    struct nxm_thread *thread = nxm_quiet_thread();
     CUcontext context;
-    struct nxm_scope *scope = nxm_quiet_enter(NXM_CALLER, NXM_QUIETLY, &context);
     CUresult result;
 
-    return scope && nxm_quiet_free(scope, address, &result) ? result : free_otherwise(address, NXM_CALLER);
+    if (__builtin_expect(nxm_quiet_enter(thread, NXM_CALLER, NXM_QUIETLY, &context) && nxm_quiet_free(thread, address, &result), 1))
+        return result;
+    return free_otherwise(address, NXM_CALLER);
 }
 
 /* --- pitched and managed: observed ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* The label: which runtime function the thread is in, for the first nested driver allocation of that size.
- * Lies in the thread's record (thread.h); no locks.
+ * Owns one small thread-local slot (initial-exec, out of glibc's surplus: keep it tiny); no locks.
  */
 #ifndef NXM_LABEL_H
 #define NXM_LABEL_H
@@ -31,4 +31,10 @@ bool nxm_label_pop(struct nxm_label saved);        /* whether a driver hook fire
 /* A driver hook asks which name to record: the label's, marking it fired, else its own. An allocation names its size: one of
  * another size is the runtime's own affair (what it allocates when it starts, say) and keeps the driver's name. */
 enum nxm_api nxm_label_take_there(enum nxm_api own, uint64_t bytes);
+extern __thread struct nxm_label nxm_label __attribute__((tls_model("initial-exec"))); /* the thread's */
+static inline enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes)
+{
+    return __builtin_expect(nxm_label.api != 0, 0) ? nxm_label_take_there(own, bytes) : own;
+}
+
 #endif

@@ -11,10 +11,10 @@ static CUresult real_alloc(void *bytes, CUdeviceptr *ret_address)
     return nxm_real.cuMemAlloc_v2(ret_address, *(uint64_t *)bytes);
 }
 
-void nxm_quiet_retreat(struct nxm_scope *scope)
+void nxm_quiet_retreat(void)
 {
-    if (scope)
-        nxm_quiet_leave(scope);
+    if (nxm_thread.place.scope)
+        nxm_quiet_leave(&nxm_thread, nxm_thread.place.scope);
     atomic_store_explicit(&nxm_thread.busy, 0, memory_order_relaxed);
 }
 
@@ -50,7 +50,7 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
     nxm_thread.foreign--; /* from here on the plugin is asked anew, if at all */
     CUresult answered = nxm_serve_answered(scope, &order, &block, given, result, &error, real_alloc, &bytes, ret_address);
     nxm_thread.foreign++;
-    nxm_quiet_leave(scope);
+    nxm_quiet_leave(&nxm_thread, scope);
     return answered;
 }
 
@@ -93,6 +93,6 @@ CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_rele
         nxm_log(NXM_LOG_INFO, "free of 0x%llx refused: %s", (unsigned long long)block.address, error.text);
     CUresult answer = nxm_cuda_status(result, &error);
     nxm_thread.foreign++;
-    nxm_quiet_leave(scope);
+    nxm_quiet_leave(&nxm_thread, scope);
     return answer;
 }

@@ -22,33 +22,42 @@
 #include "serve.h"
 #include "thread.h"
 
-static inline __attribute__((always_inline)) void nxm_quiet_leave(struct nxm_scope *scope)
+#define NXM_QUIET_INLINE static inline __attribute__((always_inline))
+
+/* The calling thread's record, as a pointer that is worked out once. */
+NXM_QUIET_INLINE struct nxm_thread *nxm_quiet_thread(void)
 {
-    nxm_door_announce(NULL);
-    if (__builtin_expect(nxm_load_is_set(&scope->closed), 0))
-        nxm_scope_leave_closed(scope);
-    atomic_store_explicit(&nxm_thread.busy, 0, memory_order_relaxed);
+    struct nxm_thread *thread = &nxm_thread;
+
+    __asm__("" : "+r"(thread));
+    return thread;
 }
 
-void nxm_quiet_retreat(struct nxm_scope *scope); /* leaves, with or without one */
-
-/* The scope of the calling thread's current context, for a call of the program: leave it afterwards. NULL: not quietly. That there is one, that
- * it is open and that no context has changed is all said by the number of the calm. `busy`: NXM_QUIETLY, or what an allocation has. */
-static inline __attribute__((always_inline)) struct nxm_scope *nxm_quiet_enter(const void *caller, uint32_t busy, CUcontext *context)
+NXM_QUIET_INLINE void nxm_quiet_leave(struct nxm_thread *thread, struct nxm_scope *scope)
 {
-    struct nxm_scope *scope = nxm_thread.place.scope;
+    nxm_door_announce(thread->announcement, NULL);
+    if (__builtin_expect(nxm_load_is_set(&scope->closed), 0))
+        nxm_scope_leave_closed(scope);
+    atomic_store_explicit(&thread->busy, 0, memory_order_relaxed);
+}
 
-    if (__builtin_expect(!nxm_load_is_32(&nxm_thread.busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
-        return NULL;
+void nxm_quiet_retreat(void);
+
+/* Into the scope of the thread's current context, place.scope, for a call of the program: leave it afterwards. False: not quietly. That there is
+ * one, that it is open and that no context has changed is all said by the number of the calm. `busy`: NXM_QUIETLY, or what an allocation has. */
+NXM_QUIET_INLINE bool nxm_quiet_enter(struct nxm_thread *thread, const void *caller, uint32_t busy, CUcontext *context)
+{
+    if (__builtin_expect(!nxm_load_is_32(&thread->busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
+        return false;
     /* First: a signal handler of this thread announces nothing in our place. */
-    atomic_store_explicit(&nxm_thread.busy, busy, memory_order_relaxed);
-    nxm_thread.nested_error = CUDA_SUCCESS;
-    nxm_door_announce(scope);
-    if (__builtin_expect(nxm_is_calm(nxm_thread.place.calm) && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
-                             *context == nxm_thread.place.context, 1))
-        return scope;
-    nxm_quiet_retreat(scope);
-    return NULL;
+    atomic_store_explicit(&thread->busy, busy, memory_order_relaxed);
+    thread->nested_error = CUDA_SUCCESS;
+    nxm_door_announce(thread->announcement, thread->place.scope);
+    if (__builtin_expect(nxm_is_calm(thread->place.calm) && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
+                             *context == thread->place.context, 1))
+        return true;
+    nxm_quiet_retreat();
+    return false;
 }
 
 /* What came of it when it was not plain. They leave the scope. */
@@ -62,8 +71,9 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
 CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket);
 
 /* In the scope that was entered, which is left. */
-static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct nxm_scope *scope, CUdeviceptr *ret_address, size_t bytes)
+NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdeviceptr *ret_address, size_t bytes)
 {
+    struct nxm_scope *scope = thread->place.scope;
     enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
     uint32_t stack = nxm_options()->stacks != 0 ? nxm_stack_capture(nxm_options()->stacks) : 0;
     uint64_t id;
@@ -75,10 +85,10 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
     id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
     NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
-        record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, &place);
+        record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, thread->here, &place);
     if (__builtin_expect(!record, 0)) {
         struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .stack = stack, .api = api };
-        atomic_store_explicit(&nxm_thread.busy, NXM_QUIETLY, memory_order_relaxed);
+        atomic_store_explicit(&thread->busy, NXM_QUIETLY, memory_order_relaxed);
         return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
     }
     struct nxm_block block = {
@@ -99,27 +109,28 @@ static inline __attribute__((always_inline)) CUresult nxm_quiet_allocate(struct 
     };
     nxm_quiet_record(place, record, &block);
     *ret_address = block.address;
-    nxm_quiet_leave(scope);
+    nxm_quiet_leave(thread, scope);
     return CUDA_SUCCESS;
 }
 
 /* False: it is no such block, and nothing has happened; the scope has been left either way. */
-static inline __attribute__((always_inline)) bool nxm_quiet_free(struct nxm_scope *scope, CUdeviceptr address, CUresult *ret_result)
+NXM_QUIET_INLINE bool nxm_quiet_free(struct nxm_thread *thread, CUdeviceptr address, CUresult *ret_result)
 {
+    struct nxm_scope *scope = thread->place.scope;
     struct nxm_quiet_release release;
     uint64_t ticket = 0;
 
-    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, &release), 0)) {
-        nxm_quiet_leave(scope);
+    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, thread->here, &release), 0)) {
+        nxm_quiet_leave(thread, scope);
         return false;
     }
     nxm_label_take(NXM_API_cuMemFree_v2, 0);
     NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &release.allocation, &ticket);
-    if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, status.code == NXMEM_STATUS_OK), 0)) {
+    if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, thread->here, status.code == NXMEM_STATUS_OK), 0)) {
         *ret_result = nxm_quiet_not_over(scope, &release, &status, ticket);
         return true;
     }
-    nxm_quiet_leave(scope);
+    nxm_quiet_leave(thread, scope);
     *ret_result = CUDA_SUCCESS;
     return true;
 }

@@ -11,10 +11,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "calm.h"
 #include "companion.h"
 #include "core/allocator.h"
 #include "core/spread.h"
 #include "cuda_types.h"
+#include "door.h"
 #include "order.h"
 #include "thread.h"
 #include "turn.h"
@@ -104,6 +106,8 @@ static inline void nxm_scope_remember(struct nxm_scope *scope)
 
     if (__builtin_expect(place->calm == NXM_NEVER_CALM && place->asked >= NXM_FIRST_CALM && scope->quiet && scope->context == place->owner &&
                              nxm_spread_is_own(nxm_spread_here()), 0)) {
+        nxm_thread.here = nxm_spread_here();
+        nxm_thread.announcement = nxm_door_announcement(nxm_spread_here());
         place->scope = scope;
         place->calm = place->asked;
     }

@@ -3,9 +3,13 @@
 #include <stdatomic.h>
 
 #include "calm.h"
+#include "door.h"
 
 
-__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec"))) = { .place = { .calm = NXM_NEVER_CALM } };
+__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec"))) = {
+    .place = { .calm = NXM_NEVER_CALM },
+    .announcement = &nxm_door_inside.lines[0].sums[NXM_DOOR_QUIET], /* not its own: it announces nothing yet */
+};
 
 uint32_t nxm_thread_number(void)
 {

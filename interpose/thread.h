@@ -13,7 +13,6 @@
 #include "context.h"
 #include "core/lock.h"
 #include "cuda_types.h"
-#include "label.h"
 
 struct nxm_scope;
 
@@ -27,8 +26,10 @@ struct nxm_thread {
     };
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
-    struct nxm_label label;
     struct nxm_place place; /* where it last was */
+    /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h). */
+    uint64_t here;
+    _Atomic uint64_t *announcement;
     struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
     unsigned forks;        /* of its own that have begun: another library's handler may call us in one */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */
@@ -41,11 +42,6 @@ struct nxm_thread {
 extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
 
 uint32_t nxm_thread_number(void);
-
-static inline enum nxm_api nxm_label_take(enum nxm_api own, uint64_t bytes)
-{
-    return __builtin_expect(nxm_thread.label.api != 0, 0) ? nxm_label_take_there(own, bytes) : own;
-}
 
 /* Bracket every call into a plugin or the loader. No lock of ours may be held (checked). */
 static inline void nxm_foreign_begin(void)
