@@ -150,6 +150,22 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
     return NXM_OK;
 }
 
+int nxm_blocks_insert_again(struct nxm_blocks *table, const struct nxm_block *block)
+{
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
+    int result = nxm_blocks_insert(table, block);
+
+    if (result != NXM_OK)
+        return result;
+    enter(table, place, false);
+    place.shard->sums[block->class_].in_blocks--;
+    place.shard->sums[block->class_].in_bytes -= block->bytes;
+    place.shard->sums[block->class_].out_blocks--;
+    place.shard->sums[block->class_].out_bytes -= block->bytes;
+    nxm_shard_release(place.shard);
+    return NXM_OK;
+}
+
 static inline int claim_inside(struct nxm_record *record, uint64_t id, unsigned from, enum nxm_block_state to, struct nxm_block *ret_block)
 {
     if (record == NULL || (id != 0 && record->block.id != id))

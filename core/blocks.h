@@ -73,6 +73,9 @@ void nxm_blocks_adopt(struct nxm_blocks *table, const struct nxm_arena *arena);
  * NXM_EINVAL: id 0, no state, or no such class. Replaces a RELEASING one. */
 int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block);
 
+/* The same of a block that was taken out by mistake: it does not count as another one. */
+int nxm_blocks_insert_again(struct nxm_blocks *table, const struct nxm_block *block);
+
 /* Moves the record from one of the states in mask `from` to `to`, for one winner. On success *ret_block
  * (NULL allowed) is the record as it was before. NXM_ENOENT: no such address. NXM_EBUSY: another state;
  * *ret_block is filled then too. `id` 0 matches any block, else only this one. */

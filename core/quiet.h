@@ -187,11 +187,10 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
         goto no;
     seat = nxm_queued_seat(&allocator->queued, id);
     __asm__("" : "+r"(seat)); /* as in nxm_blocks_place_of */
-    if (seat->entry == NULL) /* else what stays could find no memory */
-        goto no;
     if (!nxm_seat_move(seat, 0, nxm_seat_quiet_word(id)))
         goto no;
-    if (!nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes))
+    /* Without an entry, what stays could find no memory. */
+    if (seat->entry == NULL || !nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes))
         goto loud;
     __atomic_store_n(&seat->address, address, __ATOMIC_RELEASE);
     release->allocation.align = block->align;

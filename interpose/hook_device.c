@@ -63,7 +63,7 @@ CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     struct nxm_thread *thread = nxm_quiet_thread();
     CUcontext context;
 
-    if (__builtin_expect(address && bytes != 0 && nxm_quiet_enter(thread, NXM_CALLER, NXM_QUIETLY_ALLOCATES, &context), 1))
+    if (__builtin_expect(address && nxm_quiet_may_ask(bytes) && nxm_quiet_enter(thread, NXM_CALLER, NXM_QUIETLY_ALLOCATES, &context), 1))
         return nxm_quiet_allocate(thread, address, bytes);
     return alloc_otherwise(address, bytes, NXM_CALLER);
 }

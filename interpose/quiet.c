@@ -69,7 +69,7 @@ static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_r
         ret_block->stack = buried.stack;
     }
     ret_block->state = NXM_BLOCK_RELEASING;
-    if (nxm_blocks_insert(nxm_table(NXM_TABLE_MEMORY), ret_block) == NXM_ENOMEM)
+    if (nxm_blocks_insert_again(nxm_table(NXM_TABLE_MEMORY), ret_block) == NXM_ENOMEM)
         nxm_log(NXM_LOG_INFO, "no memory to record 0x%llx again: it is missing in a report until it is back",
                 (unsigned long long)(uint64_t)(uintptr_t)release->allocation.ptr);
     ret_block->state = NXM_BLOCK_LIVE; /* as it was */

@@ -60,6 +60,12 @@ NXM_QUIET_INLINE bool nxm_quiet_enter(struct nxm_thread *thread, const void *cal
     return false;
 }
 
+/* Not none at all, and some that can be rounded up. */
+static inline bool nxm_quiet_may_ask(size_t bytes)
+{
+    return bytes - 1 <= SIZE_MAX - NXM_DEVICE_ALIGN;
+}
+
 /* What came of it when it was not plain. They leave the scope. */
 struct nxm_quiet_asked {
     uint64_t bytes, id;
@@ -83,6 +89,7 @@ NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdevice
     NxmemAllocResult answer;
 
     id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
+    nxm_lock_assert_none();
     NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
         record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, thread->here, &place);
@@ -125,6 +132,7 @@ NXM_QUIET_INLINE bool nxm_quiet_free(struct nxm_thread *thread, CUdeviceptr addr
         return false;
     }
     nxm_label_take(NXM_API_cuMemFree_v2, 0);
+    nxm_lock_assert_none();
     NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &release.allocation, &ticket);
     if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, thread->here, status.code == NXMEM_STATUS_OK), 0)) {
         *ret_result = nxm_quiet_not_over(scope, &release, &status, ticket);
