@@ -200,6 +200,29 @@ static void a_quiet_call_is_announced_and_the_plugins_own_calls_are_known(void *
     assert_at_rest();
 }
 
+static void call_the_driver(CUdeviceptr address)
+{
+    CUdeviceptr own = 0;
+
+    (void)address;
+    assert_int_equal(hook_cuMemAlloc_v2(&own, 7), CUDA_SUCCESS);
+    assert_int_equal(hook_cuMemFree_v2(own), CUDA_SUCCESS);
+}
+
+static void what_the_plugin_calls_inside_a_quiet_call_is_the_drivers(void **state)
+{
+    (void)state;
+    mechanism.inside = call_the_driver;
+    CUdeviceptr address = allocate();
+    assert_int_equal(fake.allocs, 1);
+    assert_int_equal(fake.frees, 1);
+    assert_int_equal(mechanism.asked, 1);
+    assert_int_equal(nxm_thread.busy, 0);
+    assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+    assert_int_equal(fake.allocs, 2);
+    assert_at_rest();
+}
+
 /* The first call after it goes the general way, and what comes next is quiet again. */
 static void assert_looks_anew(void)
 {
@@ -494,6 +517,21 @@ static void a_scope_is_not_given_up_under_a_quiet_call(void **state)
     assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
 }
 
+static void into_a_scope_that_is_shut_nobody_goes_quietly(void **state)
+{
+    static struct nxm_ending ending;
+    CUdeviceptr address = 0;
+    (void)state;
+    nxm_scope_ending_begin(&ending, FAKE_CONTEXT);
+    nxm_scope_shut_context(&ending);
+    assert_int_equal(hook_cuMemAlloc_v2(&address, BYTES), CUDA_SUCCESS);
+    assert_int_equal(mechanism.asked, 0);
+    assert_int_equal(fake.allocs, 1); /* the driver serves meanwhile */
+    assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+    nxm_scope_give_up(&ending);
+    nxm_scope_ending_end(&ending);
+}
+
 static void behind_the_door_nothing_is_quiet(void **state)
 {
     (void)state;
@@ -523,6 +561,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, reset)
     const struct CMUnitTest tests[] = {
         TEST(a_quiet_call_is_announced_and_the_plugins_own_calls_are_known),
+        TEST(what_the_plugin_calls_inside_a_quiet_call_is_the_drivers),
         TEST(in_another_context_nothing_is_quiet),
         TEST(what_is_no_whole_size_is_not_asked_of_the_plugin),
         TEST(a_child_is_never_calm),
@@ -535,6 +574,7 @@ int main(void)
         TEST(a_free_that_stays_pins_the_scope_until_it_is_over),
         TEST(a_second_free_during_a_quiet_one_never_reaches_the_driver),
         TEST(a_scope_is_not_given_up_under_a_quiet_call),
+        TEST(into_a_scope_that_is_shut_nobody_goes_quietly),
         TEST(each_reason_ends_the_calm_for_as_long_as_it_lasts),
         cmocka_unit_test(behind_the_door_nothing_is_quiet),
     };

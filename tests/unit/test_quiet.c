@@ -537,7 +537,7 @@ static void a_completion_on_another_thread_is_this_ones_to_settle(void **state)
     assert_nothing_is_left();
 }
 
-static uint32_t answers[8];
+static uint32_t answers[9];
 
 static void send_wrong_ones(void)
 {
@@ -552,6 +552,7 @@ static void send_wrong_ones(void)
     answers[5] = fake_send(to, mechanism, id + 1, 1, NXMEM_RELEASE_COMPLETE);
     answers[6] = fake_send(to, mechanism, id, 1, NXMEM_RELEASE_COMPLETE); /* the right one */
     answers[7] = fake_send(to, mechanism, id, 1, NXMEM_RELEASE_COMPLETE); /* a second time */
+    answers[8] = fake_send(to, mechanism, id | NXM_SEAT_BUSY, 1, NXMEM_RELEASE_COMPLETE); /* the seat's word for it now */
 }
 
 static void wrong_completions_are_refused_as_ever(void **state)
@@ -567,6 +568,7 @@ static void wrong_completions_are_refused_as_ever(void **state)
         assert_int_equal(answers[i], NXMEM_STATUS_UNKNOWN_ALLOCATION);
     assert_int_equal(answers[6], NXMEM_STATUS_OK);
     assert_int_equal(answers[7], NXMEM_STATUS_UNKNOWN_ALLOCATION);
+    assert_int_equal(answers[8], NXMEM_STATUS_UNKNOWN_ALLOCATION);
     assert_true(settled());
     uint32_t refused;
     assert_true(fake_complete_one(fake.last_state, &refused)); /* what the plugin has still queued */
