@@ -76,12 +76,12 @@ static inline uint64_t nxm_quiet_request(const struct nxm_allocator *allocator, 
     return id;
 }
 
-/* Whole, and nothing about it is unusual. */
+/* Whole, and nothing about it is unusual. That it ends within the address space is said by the start that is noted. */
 static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t bytes, uint64_t align)
 {
     uint64_t address = (uintptr_t)answer->ptr;
 
-    return answer->struct_size >= sizeof *answer && address != 0 && (address & (align - 1)) == 0 && address + bytes >= address &&
+    return answer->struct_size >= sizeof *answer && address != 0 && (address & (align - 1)) == 0 &&
            answer->owned_bytes == bytes && answer->mapped_bytes == bytes;
 }
 

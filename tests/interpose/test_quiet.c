@@ -232,7 +232,7 @@ static void assert_looks_anew(void)
 
 static void each_reason_ends_the_calm_for_as_long_as_it_lasts(void **state)
 {
-    static struct nxm_waiting waiting = { .bytes = 1 };
+    struct nxm_block block = { .bytes = 1, .address = 0x123400, .tag = (uintptr_t)scope };
     (void)state;
     nxm_capture_announce();
     assert_int_equal(nxm_calm_now(), 0);
@@ -252,11 +252,12 @@ static void each_reason_ends_the_calm_for_as_long_as_it_lasts(void **state)
     nxm_context_forget(OTHER_CONTEXT);
     assert_looks_anew();
     assert_int_not_equal(nxm_calm_now(), 0);
-    waiting.scope = scope;
-    waiting.address = 0x123400;
-    nxm_lane_append(1, &waiting);
+    struct nxm_waiting *waiting = nxm_waiting_new(&block);
+    waiting->context = FAKE_CONTEXT;
+    nxm_lane_append(1, waiting);
     assert_int_equal(nxm_calm_now(), 0);
-    fake.passed = true;
+    nxm_lane_context_gone(FAKE_CONTEXT, true);
+    assert_int_not_equal(nxm_calm_now(), 0);
     assert_at_rest();
 }
 

@@ -68,14 +68,6 @@ static uint64_t allocate_quietly(uint64_t bytes)
     return record_answer(id, bytes) ? id : 0;
 }
 
-static void give_back_answer(uint64_t id, uint64_t bytes)
-{
-    struct nxm_block block = { .address = (uintptr_t)answer.ptr, .bytes = bytes, .align = ALIGN, .id = id };
-    struct nxm_release release;
-
-    nxm_terminal_release(&host.allocator->vtable, host.allocator->structured, &block, &release);
-}
-
 /* A table that has nowhere had a block has no room that is easy to have. */
 static uint64_t address_of_quiet(uint64_t bytes)
 {
@@ -173,22 +165,33 @@ static void assert_nothing_is_left(void)
 
 /* --- allocating --------------------------------------------------------------------------------------------------------- */
 
-static void room_for_one(void)
+static void free_generally(uint64_t address)
 {
-    uint64_t address = block_with_seat(4096);
+    struct nxm_block block;
+    struct nxm_release ended;
+
+    assert_int_equal(nxm_blocks_find(host.blocks, address, &block), NXM_OK);
+    assert_int_equal(host_release(&block, &ended), NXM_OK);
+}
+
+/* At the address there is room, and its start is noted. */
+static void room_at(const void *address)
+{
+    uint64_t freed = block_with_seat(4096); /* and a thread that has freed has a credit in the peak */
 
     fake.complete_in_enqueue = true;
-    take(address);
+    take(freed);
     ask();
     assert_true(settled());
     assert_nothing_is_left();
-    fake.next_address = memory;
-    assert_true(address_of_quiet(4096) == (uintptr_t)memory); /* its start is noted from here on, and a record is free */
-    struct nxm_block block;
-    assert_int_equal(nxm_blocks_find(host.blocks, (uintptr_t)memory, &block), NXM_OK);
-    assert_int_equal(nxm_blocks_remove(host.blocks, block.address, block.id), NXM_OK);
-    nxm_accounts_count_out(host.allocator, &block);
-    give_back_answer(block.id, 4096);
+    fake.next_address = (void *)(uintptr_t)address;
+    assert_true(address_of_quiet(4096) == (uintptr_t)address);
+    free_generally((uintptr_t)address);
+}
+
+static void room_for_one(void)
+{
+    room_at(memory);
 }
 
 static void a_quiet_allocation_is_recorded_as_any_other(void **state)
@@ -238,7 +241,10 @@ static void refuse(NxmemAllocResult wrong, uint64_t bytes)
     struct nxm_blocks_place place;
 
     nxm_blocks_totals(host.blocks, NXM_CLASS_DEVICE, &totals);
-    assert_null(nxm_quiet_room(host.allocator, &wrong, bytes, ALIGN, nxm_spread_here(), &place));
+    struct nxm_record *room = nxm_quiet_room(host.allocator, &wrong, bytes, ALIGN, nxm_spread_here(), &place);
+    if (room != NULL)
+        nxm_shard_release(place.shard);
+    assert_null(room);
     nxm_blocks_totals(host.blocks, NXM_CLASS_DEVICE, &after);
     assert_memory_equal(&totals, &after, sizeof totals);
     assert_int_equal(host_tallies().allocations, before.allocations);
@@ -246,31 +252,38 @@ static void refuse(NxmemAllocResult wrong, uint64_t bytes)
 
 static void what_is_not_plain_is_not_recorded_quietly(void **state)
 {
-    NxmemAllocResult right = { .struct_size = sizeof right, .ptr = (uint8_t *)memory, .owned_bytes = 4096, .mapped_bytes = 4096 }, wrong;
+    NxmemAllocResult right = { .struct_size = sizeof right, .ptr = (uint8_t *)memory, .owned_bytes = 1024, .mapped_bytes = 1024 }, wrong;
 
     (void)state;
     room_for_one();
+    for (int i = 0; i < 2; i++) { /* for two */
+        fake.next_address = memory + i * ALIGN;
+        address_of_quiet(64);
+    }
+    free_generally((uintptr_t)memory);
+    free_generally((uintptr_t)memory + ALIGN);
+    room_at((void *)(uintptr_t)ALIGN);
     wrong = right, wrong.struct_size--;
-    refuse(wrong, 4096);
+    refuse(wrong, 1024);
     wrong = right, wrong.ptr = NULL;
-    refuse(wrong, 4096);
+    refuse(wrong, 1024);
     wrong = right, wrong.ptr += ALIGN / 2;
-    refuse(wrong, 4096);
-    wrong = right, wrong.ptr = (uint8_t *)(UINTPTR_MAX - 4095);
-    refuse(wrong, 4096);
+    refuse(wrong, 1024);
+    wrong = right, wrong.ptr = (uint8_t *)(UINTPTR_MAX - 1023);
+    refuse(wrong, 1024);
     wrong = right, wrong.owned_bytes++;
-    refuse(wrong, 4096);
+    refuse(wrong, 1024);
     wrong = right, wrong.mapped_bytes--;
-    refuse(wrong, 4096);
+    refuse(wrong, 1024);
     answer = right;
-    assert_true(record_answer(nxm_block_next_id(), 4096)); /* nothing else was wrong with it */
+    assert_true(record_answer(nxm_block_next_id(), 1024)); /* nothing else was wrong with it */
+    refuse(right, 1024); /* it is live */
     struct nxm_block block;
     assert_int_equal(nxm_blocks_find(host.blocks, (uintptr_t)memory, &block), NXM_OK);
-    refuse(right, 4096); /* it is live */
     nxm_accounts_count_out(host.allocator, &block);
     assert_int_equal(nxm_blocks_remove(host.blocks, block.address, block.id), NXM_OK);
     nxm_quarantine_add(&host.allocator->quarantine, NXM_SPAN_KEPT, (uintptr_t)memory, 1);
-    refuse(right, 4096);
+    refuse(right, 1024);
 }
 
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
