@@ -57,8 +57,6 @@ struct nxm_class_totals {
     uint64_t ever_blocks, ever_bytes;
 };
 
-_Static_assert(offsetof(struct nxm_block, class_) == offsetof(struct nxm_block, api) + 2, "graves.h reads them as one word");
-
 struct nxm_blocks;
 
 int nxm_blocks_new(struct nxm_blocks **ret_table);   /* NXM_ENOMEM */

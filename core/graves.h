@@ -37,6 +37,8 @@ static inline struct nxm_grave *nxm_grave_of(uint64_t hash) /* of shard.h */
 #define NXM_GRAVE_GET(field) __atomic_load_n(&grave->field, __ATOMIC_ACQUIRE)
 #endif
 
+_Static_assert(offsetof(struct nxm_block, class_) == offsetof(struct nxm_block, api) + 2, "they are read as one word");
+
 /* API, class and state as they lie in a record. */
 static inline uint32_t nxm_grave_kind(const struct nxm_block *block)
 {

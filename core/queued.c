@@ -151,6 +151,19 @@ struct nxm_entry *nxm_queued_reserve_anew(struct nxm_queued *queued, struct nxm_
     return entry == NULL ? NULL : nxm_entry_begin(entry, seat, block);
 }
 
+uint64_t nxm_queued_begin_row(struct nxm_queued *queued)
+{
+    uint64_t id = nxm_ids_begin_row();
+    struct nxm_seat *seat = nxm_queued_seat(queued, id);
+
+    if (!nxm_seat_move(seat, 0, NXM_SEAT_BUSY))
+        return id;
+    if (seat->entry == NULL)
+        seat->entry = nxm_mem_new(sizeof *seat->entry);
+    atomic_store_explicit(&seat->word, 0, memory_order_release);
+    return id;
+}
+
 void nxm_queued_publish_in_shard(struct nxm_queued *queued, struct nxm_entry *entry)
 {
     struct nxm_queued_shard *shard = shard_of(queued, entry->block.id);

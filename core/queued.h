@@ -88,6 +88,9 @@ enum nxm_settled { NXM_SETTLED_STAYS, NXM_SETTLED_WITHDRAWN, NXM_SETTLED_COMPLET
 void nxm_queued_init(struct nxm_queued *queued, void *owner);
 void nxm_queued_clear(struct nxm_queued *queued); /* frees entries still in it */
 
+/* The first id of a new row of the thread's, with an entry in the seat of those ids, as far as there is memory. */
+uint64_t nxm_queued_begin_row(struct nxm_queued *queued);
+
 /* Whether somebody is releasing the block at that address quietly: it is in no table meanwhile. */
 bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address);
 

@@ -54,11 +54,14 @@ static inline void nxm_quiet_note_less(struct nxm_spread *spread, uint64_t here,
 /* --- allocating --------------------------------------------------------------------------------------------------------- */
 
 /* Returns the id. */
-static inline uint64_t nxm_quiet_request(const struct nxm_allocator *allocator, uint64_t bytes, uint64_t align, NxmemAllocRequest *ret_request,
+static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64_t bytes, uint64_t align, NxmemAllocRequest *ret_request,
                                          NxmemAllocResult *ret_answer)
 {
-    uint64_t id = nxm_block_next_id();
+    uint64_t id = nxm_own.next_id;
 
+    if (__builtin_expect(id % NXM_IDS_ROW == 0, 0)) /* it is used up */
+        id = nxm_queued_begin_row(&allocator->queued);
+    nxm_own.next_id = id + 1;
     /* Each for itself: to clear what is filled afterwards costs as much again. */
     ret_request->struct_size = sizeof *ret_request;
     ret_request->reserved = 0;

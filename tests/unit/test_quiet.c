@@ -84,6 +84,19 @@ static uint64_t address_of_quiet(uint64_t bytes)
     return (uintptr_t)answer.ptr;
 }
 
+/* What was not recorded. */
+static void give_back_last(void)
+{
+    struct nxm_block block = { .address = (uintptr_t)answer.ptr, .bytes = fake.last_request.bytes, .align = ALIGN, .id = fake.last_request.allocation_id };
+    struct nxm_release ended;
+
+    if (nxm_blocks_remove(host.blocks, block.address, block.id) == NXM_OK) {
+        block.owned = block.mapped = block.bytes;
+        nxm_accounts_count_out(host.allocator, &block);
+    }
+    nxm_terminal_release(&host.allocator->vtable, host.allocator->structured, &block, &ended);
+}
+
 static struct nxm_quiet_release release;
 static NxmemStatus status;
 static uint64_t ticket;
@@ -284,6 +297,34 @@ static void what_is_not_plain_is_not_recorded_quietly(void **state)
     assert_int_equal(nxm_blocks_remove(host.blocks, block.address, block.id), NXM_OK);
     nxm_quarantine_add(&host.allocator->quarantine, NXM_SPAN_KEPT, (uintptr_t)memory, 1);
     refuse(right, 1024);
+}
+
+/* So that its releases can be quiet. */
+static void a_row_of_ids_begins_with_memory_in_its_seat(void **state)
+{
+    (void)state;
+    nxm_own.next_id = 0;
+    allocate_quietly(64);
+    struct nxm_seat *seat = nxm_queued_seat(&host.allocator->queued, fake.last_request.allocation_id);
+    assert_non_null(seat->entry);
+    assert_int_equal(seat->word, 0);
+    assert_int_equal(nxm_own.next_id, fake.last_request.allocation_id + 1);
+    give_back_last();
+    struct nxm_entry *entry = seat->entry;
+    for (unsigned row = 0; row < NXM_QUEUED_SEATS; row++) { /* once round */
+        nxm_own.next_id = 0;
+        allocate_quietly(64);
+        give_back_last();
+    }
+    assert_ptr_equal(seat->entry, entry);
+    atomic_store(&seat->word, NXM_SEAT_BUSY); /* somebody's: it is left to him */
+    seat->entry = NULL;
+    for (unsigned row = 0; row < NXM_QUEUED_SEATS; row++)
+        nxm_queued_begin_row(&host.allocator->queued);
+    assert_null(seat->entry);
+    assert_int_equal(seat->word, NXM_SEAT_BUSY);
+    atomic_store(&seat->word, 0);
+    seat->entry = entry;
 }
 
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
@@ -669,6 +710,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_quiet_allocation_is_recorded_as_any_other),
         TEST(what_is_not_plain_is_not_recorded_quietly),
+        TEST(a_row_of_ids_begins_with_memory_in_its_seat),
         TEST(a_quiet_release_leaves_nothing_behind),
         TEST(only_a_plain_live_block_of_the_allocator_is_taken),
         TEST(a_block_is_taken_out_of_the_middle_of_its_chain),
