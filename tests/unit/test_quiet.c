@@ -299,6 +299,42 @@ static void what_is_not_plain_is_not_recorded_quietly(void **state)
     refuse(right, 1024);
 }
 
+/* Nobody is waited for, and what is a matter of the peak is not decided here. */
+static void where_somebody_else_is_nothing_is_quiet(void **state)
+{
+    enum { LARGE = 2 << 20 };
+    uint64_t address, large;
+    struct nxm_blocks_place place;
+    struct nxm_quiet_release unused;
+    NxmemAllocResult right = { .struct_size = sizeof right, .ptr = (uint8_t *)memory, .owned_bytes = LARGE, .mapped_bytes = LARGE };
+
+    (void)state;
+    room_for_one();
+    address = block_with_seat(4096);
+    place = nxm_blocks_place_of(host.blocks, address);
+    nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
+    assert_false(nxm_quiet_take(host.allocator, address, nxm_spread_here(), &unused));
+    nxm_spin_release(&place.shard->lock);
+    place = nxm_blocks_place_of(host.blocks, (uintptr_t)memory);
+    nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
+    right.owned_bytes = right.mapped_bytes = 64;
+    assert_null(nxm_quiet_room(host.allocator, &right, 64, ALIGN, nxm_spread_here(), &place));
+    nxm_spin_release(&place.shard->lock);
+    right.owned_bytes = right.mapped_bytes = LARGE;
+    fake.next_address = memory;
+    large = block_with_seat(LARGE);
+    assert_false(nxm_quiet_take(host.allocator, large, nxm_spread_here(), &unused)); /* more than a thread may keep of the peak */
+    assert_int_equal(nxm_queued_seat(&host.allocator->queued, fake.last_request.allocation_id)->word, 0);
+    free_generally(large);
+    uint32_t line = (uint32_t)nxm_spread_here();
+    nxm_own.spread = (NXM_SPREAD_LINES - 1) * sizeof(struct nxm_spread_line); /* a thread that has given nothing back */
+    refuse(right, LARGE);
+    nxm_own.spread = line;
+    free_generally(address);
+    for (uint64_t far = 1; far < 64; far++)
+        assert_false(nxm_quiet_take(host.allocator, far << 40, nxm_spread_here(), &unused)); /* where nothing ever was */
+}
+
 /* So that its releases can be quiet. */
 static void a_row_of_ids_begins_with_memory_in_its_seat(void **state)
 {
@@ -537,6 +573,50 @@ static void a_completion_with_something_to_tell_is_told(void **state)
 }
 
 /* That the plugin says afterwards that it has failed changes nothing: the bytes are gone. */
+static NxmemReleaseOutcome odd;
+
+static void send_odd(void)
+{
+    NxmemReleaseCompletion completion = {
+        .struct_size = sizeof completion,
+        .ticket = 1,
+        .mechanism_id = host.allocator->vtable.mechanism_id,
+        .allocation_id = nxm_quiet_id(&release),
+        .outcome = odd,
+    };
+
+    assert_int_equal(fake.last_callbacks->release_completed(fake.last_callbacks->host_ctx, &completion).code, NXMEM_STATUS_OK);
+}
+
+/* Complete, and yet something is kept; or it does not claim to have said so. */
+static void a_completion_that_keeps_something_back_is_told(void **state)
+{
+    const NxmemReleaseOutcome outcomes[] = {
+        { .struct_size = sizeof odd, .state = NXMEM_RELEASE_COMPLETE, .residual_owned_bytes = 1 },
+        { .struct_size = 4, .state = NXMEM_RELEASE_COMPLETE },
+    };
+    struct nxm_release ended;
+    struct nxm_error error;
+    uint32_t refused;
+
+    (void)state;
+    fake.in_enqueue = send_odd;
+    for (int i = 0; i < 2; i++) {
+        fake.next_address = memory + i * 8192; /* each stays barred */
+        uint64_t address = block_with_seat(4096);
+
+        odd = outcomes[i];
+        take(address);
+        ask();
+        assert_non_null(was_asking);
+        assert_false(settled());
+        assert_int_equal(settle_otherwise(&ended, &error), NXM_OK);
+        assert_int_equal(ended.outcome, NXM_RELEASE_QUARANTINED);
+        assert_true(fake_complete_one(fake.last_state, &refused)); /* what the plugin has still queued */
+    }
+    assert_nothing_is_left();
+}
+
 static void a_completion_wins_over_the_answer(void **state)
 {
     uint64_t address = block_with_seat(4096);
@@ -699,6 +779,10 @@ static void an_embedder_who_is_told_of_completions_is_never_quiet(void **state)
     assert_false(nxm_quiet_may(host.allocator));
     host_close();
     host.options.completed = NULL;
+    host_open();
+    host.allocator->vtable.enqueue_release = NULL;
+    assert_false(nxm_quiet_may(host.allocator));
+    host_close();
     fake.extra_flags = 0;
     host_open();
     assert_false(nxm_quiet_may(host.allocator));
@@ -710,6 +794,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_quiet_allocation_is_recorded_as_any_other),
         TEST(what_is_not_plain_is_not_recorded_quietly),
+        TEST(where_somebody_else_is_nothing_is_quiet),
         TEST(a_row_of_ids_begins_with_memory_in_its_seat),
         TEST(a_quiet_release_leaves_nothing_behind),
         TEST(only_a_plain_live_block_of_the_allocator_is_taken),
@@ -717,6 +802,7 @@ int main(void)
         TEST(a_release_that_stays_is_completed_later),
         TEST(a_release_that_the_plugin_refuses_leaves_the_block_live),
         TEST(a_completion_with_something_to_tell_is_told),
+        TEST(a_completion_that_keeps_something_back_is_told),
         TEST(a_completion_wins_over_the_answer),
         TEST(a_completion_on_another_thread_is_this_ones_to_settle),
         TEST(wrong_completions_are_refused_as_ever),
