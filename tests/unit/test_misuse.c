@@ -109,6 +109,24 @@ static void the_latest_at_an_address_counts(void **state)
     assert_int_equal(stack, 0);
 }
 
+static void who_finds_a_grave_taken_goes_without(void **state)
+{
+    struct nxm_grave *grave = nxm_grave_of(nxm_shard_hash(block.address));
+    struct nxm_block later = block, found;
+    uint32_t stack;
+
+    (void)state;
+    later.id = 7;
+    slow_bury(&block, 12);
+    nxm_spin_acquire(&grave->lock, NXM_RANK_MISUSE);
+    slow_bury(&later, 0);
+    assert_false(slow_find(block.address, &found, &stack)); /* somebody is writing */
+    nxm_spin_release(&grave->lock);
+    assert_true(slow_find(block.address, &found, &stack));
+    assert_int_equal(found.id, block.id);
+    assert_int_equal(stack, 12);
+}
+
 enum { ROUNDS = 20000 };
 
 static atomic_int busy;
@@ -158,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_list_may_be_short),
         cmocka_unit_test(a_grave_tells_whose_it_is),
         cmocka_unit_test(the_latest_at_an_address_counts),
+        cmocka_unit_test(who_finds_a_grave_taken_goes_without),
         cmocka_unit_test(a_grave_is_of_one_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -451,6 +451,7 @@ static void only_a_plain_live_block_of_the_allocator_is_taken(void **state)
     assert_false(can_take(address));
     assert_int_equal(seat->word, 0);
     seat->entry = entry;
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &block), NXM_EEXIST);
     assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
     host_assert_counts(1, 0);
     fake.complete_in_enqueue = true;
