@@ -47,12 +47,14 @@ void nxm_quiet_retreat(void);
  * one, that it is open and that no context has changed is all said by the number of the calm. `busy`: NXM_QUIETLY, or what an allocation has. */
 NXM_QUIET_INLINE bool nxm_quiet_enter(struct nxm_thread *thread, const void *caller, uint32_t busy, CUcontext *context)
 {
-    if (__builtin_expect(!nxm_load_is_32(&thread->busy, 0) || nxm_code_contains(nxm_process_plugin_code, caller), 0))
+    _Atomic uint64_t *announcement = thread->announcement;
+
+    if (__builtin_expect(!nxm_load_is_32(&thread->busy, 0) || !announcement || nxm_code_contains(nxm_process_plugin_code, caller), 0))
         return false;
     /* First: a signal handler of this thread announces nothing in our place. */
     atomic_store_explicit(&thread->busy, busy, memory_order_relaxed);
     thread->nested_error = CUDA_SUCCESS;
-    nxm_door_announce(thread->announcement, thread->place.scope);
+    nxm_door_announce(announcement, thread->place.scope);
     if (__builtin_expect(nxm_is_calm(thread->place.calm) && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
                              *context == thread->place.context, 1))
         return true;

@@ -4,12 +4,7 @@
 
 #include "calm.h"
 
-static _Atomic uint64_t nowhere; /* where a thread announces itself that has no place yet: nobody looks */
-
-__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec"))) = {
-    .place = { .calm = NXM_NEVER_CALM },
-    .announcement = &nowhere,
-};
+__thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec"))) = { .place = { .calm = NXM_NEVER_CALM } };
 
 uint32_t nxm_thread_number(void)
 {

@@ -27,7 +27,7 @@ struct nxm_thread {
     CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     struct nxm_place place; /* where it last was */
-    /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h). */
+    /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h); NULL before the first. */
     uint64_t here;
     _Atomic uint64_t *announcement;
     struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
