@@ -276,9 +276,10 @@ bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address)
 {
     for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
         const struct nxm_seat *seat = &queued->seats[i];
+        uint64_t word = atomic_load_explicit(&seat->word, memory_order_acquire);
+        uint64_t note = nxm_seat_note(address, word & ~(NXM_SEAT_QUIET | NXM_SEAT_BUSY));
 
-        if ((atomic_load_explicit(&seat->word, memory_order_acquire) & NXM_SEAT_QUIET) != 0 &&
-            __atomic_load_n(&seat->address, __ATOMIC_ACQUIRE) == address)
+        if ((word & NXM_SEAT_QUIET) != 0 && __atomic_load_n(&seat->releases, __ATOMIC_ACQUIRE) == note)
             return true;
     }
     return false;

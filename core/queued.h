@@ -60,7 +60,7 @@ struct nxm_seat {
     atomic_uint_fast64_t word;
     struct nxm_entry *entry; /* stays with the seat; NULL until the first use, and after a release that stayed */
     void *owner;             /* the callbacks' host_ctx */
-    uint64_t address;        /* of what a quiet one releases */
+    uint64_t releases;       /* a quiet one: nxm_seat_note of its block, so that what the last one left there is not taken for it */
     atomic_bool said;        /* a quiet one's completion came, by another thread or with something to tell; written last */
     uint64_t completion[NXM_COMPLETION_READ / sizeof(uint64_t)]; /* then: a struct NxmemReleaseCompletion, as far as it is read */
     uint64_t apart[16 - 5 - NXM_COMPLETION_READ / sizeof(uint64_t)]; /* so that two threads' seats do not share a line */
@@ -187,6 +187,11 @@ enum nxm_settled nxm_queued_settle(struct nxm_queued *queued, struct nxm_entry *
  * a stranger. *ret_stayed: its enqueuer has gone. */
 static inline struct nxm_entry *nxm_queued_take(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
 struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t id, uint64_t ticket, bool *ret_stayed);
+
+static inline uint64_t nxm_seat_note(uint64_t address, uint64_t id)
+{
+    return address + id;
+}
 
 /* On the thread of who sits there quietly, who is asking the plugin: it is either his still, or taken. */
 static inline bool nxm_seat_take_quiet(struct nxm_seat *seat, uint64_t id)

@@ -195,7 +195,7 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     /* Without an entry, what stays could find no memory. */
     if (seat->entry == NULL || !nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes))
         goto loud;
-    __atomic_store_n(&seat->address, address, __ATOMIC_RELEASE);
+    __atomic_store_n(&seat->releases, nxm_seat_note(address, id), __ATOMIC_RELEASE);
     release->allocation.align = block->align;
     nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, bytes);
     nxm_graves_bury_known(block, place.hash, address, bytes, id, 0);

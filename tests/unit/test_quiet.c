@@ -335,6 +335,24 @@ static void where_somebody_else_is_nothing_is_quiet(void **state)
         assert_false(nxm_quiet_take(host.allocator, far << 40, nxm_spread_here(), &unused)); /* where nothing ever was */
 }
 
+static void what_the_last_one_in_a_seat_released_is_not_being_released(void **state)
+{
+    uint64_t address = block_with_seat(4096);
+    struct nxm_seat *seat;
+
+    (void)state;
+    fake.complete_in_enqueue = true;
+    take(address);
+    seat = release.seat;
+    uint64_t id = nxm_quiet_id(&release);
+    assert_true(nxm_allocator_is_releasing(host.allocator, address));
+    ask();
+    assert_true(settled());
+    atomic_store(&seat->word, nxm_seat_quiet_word(id + 1)); /* the next one has just sat down */
+    assert_false(nxm_allocator_is_releasing(host.allocator, address));
+    atomic_store(&seat->word, 0);
+}
+
 /* So that its releases can be quiet. */
 static void a_row_of_ids_begins_with_memory_in_its_seat(void **state)
 {
@@ -796,6 +814,7 @@ int main(void)
         TEST(a_quiet_allocation_is_recorded_as_any_other),
         TEST(what_is_not_plain_is_not_recorded_quietly),
         TEST(where_somebody_else_is_nothing_is_quiet),
+        TEST(what_the_last_one_in_a_seat_released_is_not_being_released),
         TEST(a_row_of_ids_begins_with_memory_in_its_seat),
         TEST(a_quiet_release_leaves_nothing_behind),
         TEST(only_a_plain_live_block_of_the_allocator_is_taken),
