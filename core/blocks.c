@@ -132,7 +132,6 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
     struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
     struct nxm_record *record;
 
-    nxm_blocks_fetch(&place);
     if (!acceptable(block))
         return NXM_EINVAL;
     if (!nxm_blocks_enter_quietly(place))
@@ -194,16 +193,17 @@ int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, un
                      enum nxm_block_state to, struct nxm_block *ret_block)
 {
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
+    const uint64_t *head;
     int result;
 
-    nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
         return claim_slowly(table, address, id, from, to, ret_block);
-    if (!nxm_blocks_fetched(place) || place.chains == 0) {
+    head = nxm_blocks_easy_head(place);
+    if (head == NULL) {
         nxm_shard_release(place.shard);
         return claim_slowly(table, address, id, from, to, ret_block);
     }
-    result = claim_inside(nxm_blocks_in_chain(*place.head, address), id, from, to, ret_block);
+    result = claim_inside(nxm_blocks_in_chain(*head, address), id, from, to, ret_block);
     nxm_shard_release(place.shard);
     return result;
 }
@@ -255,10 +255,8 @@ int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
 
     if (!nxm_blocks_enter_quietly(place))
         return remove_slowly(table, address, id, false);
-    if (place.shard->old != 0 || place.shard->chains == 0)
-        return remove_slowly(table, address, id, true);
-    head = nxm_chains_head(place.shard->chains, place.hash);
-    record = nxm_link_record(*head);
+    head = nxm_blocks_easy_head(place);
+    record = head == NULL ? NULL : nxm_link_record(*head);
     if (record == NULL || record->block.address != address || record->block.id != id ||
         !nxm_peak_try_give(&table->peak, record->block.class_, record->block.bytes))
         return remove_slowly(table, address, id, true);
@@ -276,6 +274,17 @@ int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block
     uint64_t hash = nxm_shard_hash(address);
 
     return nxm_shard_find(nxm_blocks_shard(table, hash), hash, address, ret_block) ? NXM_OK : NXM_ENOENT;
+}
+
+bool nxm_blocks_find_gone(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block)
+{
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
+    bool found;
+
+    nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
+    found = nxm_shard_find_gone(place.shard, address, ret_block);
+    nxm_shard_release(place.shard);
+    return found;
 }
 
 /* Every record, for addresses that starts.h knows nothing of. */

@@ -89,6 +89,9 @@ int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id);
 
 int nxm_blocks_find(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block); /* exact */
 
+/* The last block there that was freed quietly (quiet.h), as long as nothing else is recorded in its place. Takes the lock of its part. */
+bool nxm_blocks_find_gone(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block);
+
 /* The block that starts at `address`, else the one around it (of several, the one that starts last). */
 int nxm_blocks_containing(struct nxm_blocks *table, uint64_t address, struct nxm_block *ret_block);
 

@@ -34,7 +34,6 @@ static inline struct nxm_shard *nxm_blocks_shard(struct nxm_blocks *table, uint6
 struct nxm_blocks_place {
     struct nxm_shard *shard;
     uint64_t hash;
-    uint64_t chains, *head; /* see nxm_blocks_fetch */
 };
 
 static inline struct nxm_blocks_place nxm_blocks_place_of(struct nxm_blocks *table, uint64_t address)
@@ -46,24 +45,21 @@ static inline struct nxm_blocks_place nxm_blocks_place_of(struct nxm_blocks *tab
     return place;
 }
 
-/* The head of the chain, as far as it can be known without the lock, comes while that is taken. */
-static inline void nxm_blocks_fetch(struct nxm_blocks_place *place)
-{
-    place->chains = __atomic_load_n(&place->shard->chains, __ATOMIC_RELAXED);
-    place->head = nxm_chains_head(place->chains, place->hash);
-    __asm__("" : "+r"(place->head));
-    __builtin_prefetch(place->head, 1);
-}
-
-/* Are those, under the lock, the shard's chains, and the only ones? */
-static inline bool nxm_blocks_fetched(struct nxm_blocks_place place)
-{
-    return place.shard->chains == place.chains && place.shard->old == 0;
-}
-
 static inline bool nxm_blocks_enter_quietly(struct nxm_blocks_place place)
 {
     return nxm_spin_try(&place.shard->lock, NXM_RANK_BLOCKS);
+}
+
+/* With the lock held: the head of the chain. NULL: there is none, or not only one. */
+static inline uint64_t *nxm_blocks_easy_head(struct nxm_blocks_place place)
+{
+    uint64_t chains = place.shard->chains, *head;
+
+    if (__builtin_expect(place.shard->old != 0 || chains == 0, 0))
+        return NULL;
+    head = nxm_chains_head(chains, place.hash);
+    __asm__("" : "+r"(head)); /* a pointer, as in nxm_blocks_place_of */
+    return head;
 }
 
 /* --- with the lock held: the sums and the peak too, so that no sum runs below zero ------------------------------------- */
@@ -99,15 +95,13 @@ static inline bool nxm_blocks_start_is_noted(struct nxm_blocks *table, uint64_t 
 /* The same, out of the way of those for whom it is seldom needed. */
 bool nxm_blocks_knows_start(struct nxm_blocks *table, uint64_t address, uint64_t bytes);
 
-/* Room for it (and so there are chains), a record of which the start is known; NULL: not easily. What went last most often comes back: its
+/* Room for it, a record of which the start is known; NULL: not easily. What went last most often comes back: its
  * start is still noted, which spares a look at one more cold line. */
 static inline struct nxm_record *nxm_blocks_easy_room(struct nxm_blocks *table, struct nxm_blocks_place place, uint64_t address, uint64_t bytes)
 {
     uint64_t free = place.shard->free;
     struct nxm_record *room = (struct nxm_record *)(uintptr_t)free;
 
-    if (!nxm_blocks_fetched(place))
-        return NULL;
     if (__builtin_expect((free & NXM_FREE_MARKED) != 0, 1)) {
         room = (struct nxm_record *)(uintptr_t)(free - NXM_FREE_MARKED);
         if (room->block.address == address && room->block.bytes >= bytes)
@@ -116,12 +110,12 @@ static inline struct nxm_record *nxm_blocks_easy_room(struct nxm_blocks *table, 
     return room != NULL && nxm_blocks_knows_start(table, address, bytes) ? room : NULL;
 }
 
-/* Takes that room, for a record that is to be written at once. False: by the marks something is there. */
+/* Takes that room, for a record that is to be written at once. False: not easily, or by the marks something is there. */
 static inline bool nxm_blocks_use_room(struct nxm_blocks_place place, struct nxm_record *room)
 {
-    uint64_t next = room->next;
+    uint64_t next = room->next, *head = nxm_blocks_easy_head(place);
 
-    if (!nxm_link_push_first(place.head, room, place.hash))
+    if (head == NULL || !nxm_link_push_first(head, room, place.hash))
         return false;
     place.shard->free = next;
     return true;

@@ -1,4 +1,5 @@
-/* Blocks that were freed lately, so that a second free can be told where the block came from. Owns a fixed number of places,
+/* Blocks that were freed lately, but for those that were freed quietly (nxm_blocks_find_gone), so that a second free can be told where the
+ * block came from. Owns a fixed number of places,
  * chosen by address; a later block takes the place of an earlier one. Any thread; no locks. An entry that another thread is
  * writing at the moment is not seen.
  */
@@ -48,26 +49,19 @@ static inline uint32_t nxm_grave_kind(const struct nxm_block *block)
     return kind;
 }
 
-/* Of a block whose hash, bytes and id are known already. `freed`: by which stack, an nxm_stack id; 0 none. */
-static inline void nxm_graves_bury_known(const struct nxm_block *block, uint64_t hash, uint64_t address, uint64_t bytes, uint64_t id,
-                                         uint32_t freed)
+/* `freed`: by which stack, an nxm_stack id; 0 none. */
+static inline void nxm_graves_bury(const struct nxm_block *block, uint32_t freed)
 {
-    struct nxm_grave *grave = nxm_grave_of(hash);
+    struct nxm_grave *grave = nxm_grave_of(nxm_shard_hash(block->address));
 
-    __asm__("" : "+r"(grave)); /* a pointer, as in nxm_blocks_place_of */
     if (!nxm_spin_try(&grave->lock, NXM_RANK_MISUSE))
         return;
-    NXM_GRAVE_SET(address, address);
-    NXM_GRAVE_SET(bytes, bytes);
-    NXM_GRAVE_SET(id, id);
+    NXM_GRAVE_SET(address, block->address);
+    NXM_GRAVE_SET(bytes, block->bytes);
+    NXM_GRAVE_SET(id, block->id);
     NXM_GRAVE_SET(kind, nxm_grave_kind(block));
     NXM_GRAVE_SET(stacks, (uint64_t)freed << 32 | block->stack);
     nxm_spin_release(&grave->lock);
-}
-
-static inline void nxm_graves_bury(const struct nxm_block *block, uint32_t freed)
-{
-    nxm_graves_bury_known(block, nxm_shard_hash(block->address), block->address, block->bytes, block->id, freed);
 }
 
 /* The latest block that started there: its address, bytes, id, class, API and stack; false when nobody knows. */

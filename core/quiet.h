@@ -14,7 +14,6 @@
 
 #include "allocator_state.h"
 #include "blocks_quiet.h"
-#include "graves.h"
 #include "ids.h"
 #include "nxmem_memory_abi.h"
 #include "own.h"
@@ -101,7 +100,6 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
     if (__builtin_expect(!nxm_quiet_is_plain(answer, bytes, align) || nxm_load_is_set(&allocator->quarantine.any), 0))
         return NULL;
     place = nxm_blocks_place_of(table, address);
-    nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
         return NULL;
     record = nxm_blocks_easy_room(table, place, address, bytes);
@@ -162,27 +160,28 @@ struct nxm_quiet_release {
     uint64_t bytes;
 };
 
-/* Takes the live block of this allocator that starts there out of the table, into its grave, and a seat for its release. It is in the
- * plugin's hands then: should it be needed again, the grave knows what was recorded of it. */
+/* Takes the live block of this allocator that starts there out of the table, and a seat for its release. It is in the plugin's hands then:
+ * should it be needed again, the record that was its own knows the rest (nxm_blocks_find_gone). */
 static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, uint64_t here, struct nxm_quiet_release *release)
 {
     struct nxm_blocks *table = allocator->options.blocks;
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
-    uint64_t bytes, id, *link;
+    uint64_t bytes, id, *head;
     const struct nxm_block *block;
     struct nxm_record *record;
     struct nxm_seat *seat;
 
-    nxm_blocks_fetch(&place);
     if (!nxm_blocks_enter_quietly(place))
         return false;
-    if (!nxm_blocks_fetched(place) || place.chains == 0)
+    head = nxm_blocks_easy_head(place);
+    if (__builtin_expect(head == NULL, 0))
         goto no;
-    link = place.head;
-    while ((record = nxm_link_record(*link)) != NULL && record->block.address != address)
-        link = &record->next;
-    if (record == NULL)
-        goto no;
+    record = nxm_link_record(*head);
+    if (__builtin_expect(record == NULL || record->block.address != address, 0)) {
+        if (!nxm_shard_bring_forward(head, place.hash, address))
+            goto no;
+        record = nxm_link_record(*head);
+    }
     block = &record->block;
     bytes = block->bytes;
     id = block->id;
@@ -198,11 +197,8 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     __atomic_store_n(&seat->releases, nxm_seat_note(address, id), __ATOMIC_RELEASE);
     release->allocation.align = block->align;
     nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, bytes);
-    nxm_graves_bury_known(block, place.hash, address, bytes, id, 0);
-    nxm_link_set(link, record->next);
-    if (__builtin_expect(link != place.head, 0))
-        nxm_shard_refresh(place.head, link);
-    nxm_shard_free(place.shard, record);
+    nxm_link_set(head, record->next);
+    nxm_shard_free_quietly(place.shard, record);
     nxm_shard_release(place.shard);
     release->seat = seat;
     release->bytes = bytes;

@@ -99,6 +99,36 @@ void nxm_shard_refresh(uint64_t *head, const uint64_t *link)
     nxm_link_set(head, (*head & NXM_LINK_ADDRESS) | marks);
 }
 
+#define GONE_LOOKED_AT 256
+
+bool nxm_shard_find_gone(struct nxm_shard *shard, uint64_t address, struct nxm_block *ret_block)
+{
+    const struct nxm_record *record = nxm_shard_first_free(shard);
+
+    for (int i = 0; i < GONE_LOOKED_AT && record != NULL; i++) {
+        if (record->block.address == address && record->block.id != 0) {
+            *ret_block = record->block;
+            return true;
+        }
+        record = nxm_link_record(record->next);
+    }
+    return false;
+}
+
+bool nxm_shard_bring_forward(uint64_t *head, uint64_t hash, uint64_t address)
+{
+    uint64_t *link = nxm_link_to(head, hash, address);
+    struct nxm_record *record;
+
+    if (link == NULL || link == head)
+        return link != NULL;
+    record = nxm_link_record(*link);
+    nxm_link_set(link, record->next);
+    nxm_shard_refresh(head, link);
+    nxm_link_push(head, record, hash);
+    return true;
+}
+
 /* --- reading ---------------------------------------------------------------------------------------------------------- */
 
 static void copy(const struct nxm_block *block, struct nxm_block *ret_block)

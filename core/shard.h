@@ -204,16 +204,29 @@ static inline struct nxm_record *nxm_shard_take(struct nxm_shard *shard, struct 
     return record;
 }
 
-/* It is in no chain any more. */
-static inline void nxm_shard_free(struct nxm_shard *shard, struct nxm_record *record)
+/* It is in no chain any more. What it says of its block stays for nxm_shard_find_gone until it is used again. */
+static inline void nxm_shard_free_quietly(struct nxm_shard *shard, struct nxm_record *record)
 {
     __atomic_store_n(&record->block.state, (uint8_t)0, __ATOMIC_RELEASE);
     nxm_link_set(&record->next, shard->free & ~NXM_FREE_MARKED);
     shard->free = (uintptr_t)record | NXM_FREE_MARKED;
 }
 
+/* The same, and its block is forgotten: it was not freed, or has a grave (graves.h). */
+static inline void nxm_shard_free(struct nxm_shard *shard, struct nxm_record *record)
+{
+    __atomic_store_n(&record->block.id, 0, __ATOMIC_RELEASE);
+    nxm_shard_free_quietly(shard, record);
+}
+
+/* The block that was there, from the first of the free records; state 0. */
+bool nxm_shard_find_gone(struct nxm_shard *shard, uint64_t address, struct nxm_block *ret_block);
+
 /* Says anew at the head of the chain what hashes there are, as far as that is known before `link`. */
 void nxm_shard_refresh(uint64_t *head, const uint64_t *link);
+
+/* The record of that address becomes the first of its chain, which has another first. False: there is none. */
+bool nxm_shard_bring_forward(uint64_t *head, uint64_t hash, uint64_t address);
 
 /* Takes the record that `link` leads to out of its chain. */
 static inline void nxm_shard_drop(struct nxm_shard *shard, uint64_t hash, uint64_t *link)

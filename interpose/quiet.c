@@ -57,21 +57,21 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
 /* It is on its way back and can be found again, unless a newcomer stands there by now. */
 static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_release *release, struct nxm_block *ret_block)
 {
-    struct nxm_block buried;
-    uint32_t freed;
+    uint64_t address = (uint64_t)(uintptr_t)release->allocation.ptr;
+    struct nxm_block gone;
 
     *ret_block = block_of(scope, release->bytes, nxm_quiet_id(release));
-    ret_block->address = (uint64_t)(uintptr_t)release->allocation.ptr;
+    ret_block->address = address;
     ret_block->align = release->allocation.align;
     ret_block->owned = ret_block->mapped = release->bytes;
-    if (nxm_graves_find((uint64_t)(uintptr_t)release->allocation.ptr, &buried, &freed) && buried.id == nxm_quiet_id(release)) {
-        ret_block->api = buried.api;
-        ret_block->stack = buried.stack;
+    if (nxm_blocks_find_gone(nxm_table(NXM_TABLE_MEMORY), address, &gone) && gone.id == nxm_quiet_id(release)) {
+        ret_block->api = gone.api;
+        ret_block->stack = gone.stack;
     }
     ret_block->state = NXM_BLOCK_RELEASING;
     if (nxm_blocks_insert_again(nxm_table(NXM_TABLE_MEMORY), ret_block) == NXM_ENOMEM)
         nxm_log(NXM_LOG_INFO, "no memory to record 0x%llx again: it is missing in a report until it is back",
-                (unsigned long long)(uint64_t)(uintptr_t)release->allocation.ptr);
+                (unsigned long long)address);
     ret_block->state = NXM_BLOCK_LIVE; /* as it was */
 }
 

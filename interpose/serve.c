@@ -299,7 +299,7 @@ static bool is_graphs_again(CUdeviceptr address)
     struct nxm_block gone;
     uint32_t freed;
 
-    return nxm_graves_find(address, &gone, &freed) && gone.class_ == NXM_CLASS_GRAPH;
+    return nxm_tally_find_freed(address, &gone, &freed) && gone.class_ == NXM_CLASS_GRAPH;
 }
 
 struct question {

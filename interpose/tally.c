@@ -34,12 +34,24 @@ void nxm_tally_add(enum nxm_amount_kind which, uint64_t bytes)
     nxm_journal_add(sums[which], bytes);
 }
 
+bool nxm_tally_find_freed(uint64_t address, struct nxm_block *ret_block, uint32_t *ret_stack)
+{
+    struct nxm_block quietly;
+    bool found = nxm_graves_find(address, ret_block, ret_stack);
+
+    if (!nxm_blocks_find_gone(nxm_table(NXM_TABLE_MEMORY), address, &quietly) || (found && ret_block->id >= quietly.id))
+        return found;
+    *ret_block = quietly;
+    *ret_stack = 0;
+    return true;
+}
+
 CUresult nxm_tally_misuse(enum nxm_misuse_kind kind, uint64_t address, const struct nxm_block *block)
 {
     struct nxm_misuse misuse = { .kind = kind, .address = address, .api = -1 };
     struct nxm_block gone;
 
-    bool buried = nxm_graves_find(address, &gone, &misuse.freed);
+    bool buried = nxm_tally_find_freed(address, &gone, &misuse.freed);
     if (!block && buried) {
         block = &gone;
         misuse.kind = NXM_MISUSE_TWICE;

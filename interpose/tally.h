@@ -42,6 +42,9 @@ static inline void nxm_tally_freed(const struct nxm_block *block)
     nxm_graves_bury(block, stack);
 }
 
+/* The latest block that was freed there, and by which stack; false when nobody knows. */
+bool nxm_tally_find_freed(uint64_t address, struct nxm_block *ret_block, uint32_t *ret_stack);
+
 uint64_t nxm_tally(enum nxm_count which);
 struct nxm_amount nxm_tally_amount(enum nxm_amount_kind which);
 
