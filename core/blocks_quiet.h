@@ -53,13 +53,11 @@ static inline bool nxm_blocks_enter_quietly(struct nxm_blocks_place place)
 /* With the lock held: the head of the chain. NULL: there is none, or not only one. */
 static inline uint64_t *nxm_blocks_easy_head(struct nxm_blocks_place place)
 {
-    uint64_t chains = place.shard->chains, *head;
+    uint64_t chains = place.shard->chains;
 
     if (__builtin_expect(place.shard->old != 0 || chains == 0, 0))
         return NULL;
-    head = nxm_chains_head(chains, place.hash);
-    __asm__("" : "+r"(head)); /* a pointer, as in nxm_blocks_place_of */
-    return head;
+    return nxm_chains_head(chains, place.hash);
 }
 
 /* --- with the lock held: the sums and the peak too, so that no sum runs below zero ------------------------------------- */
@@ -113,7 +111,11 @@ static inline struct nxm_record *nxm_blocks_easy_room(struct nxm_blocks *table, 
 /* Takes that room, for a record that is to be written at once. False: not easily, or by the marks something is there. */
 static inline bool nxm_blocks_use_room(struct nxm_blocks_place place, struct nxm_record *room)
 {
-    uint64_t next = room->next, *head = nxm_blocks_easy_head(place);
+    uint64_t next = room->next, *head;
+
+    if (place.shard->chains == 0) /* there is no room without chains */
+        __builtin_unreachable();
+    head = nxm_blocks_easy_head(place);
 
     if (head == NULL || !nxm_link_push_first(head, room, place.hash))
         return false;

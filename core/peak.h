@@ -37,7 +37,7 @@ struct nxm_peak {
 void nxm_peak_take(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
 void nxm_peak_give(struct nxm_peak *peak, unsigned class_, uint64_t bytes);
 
-static inline _Atomic uint64_t *nxm_peak_credit(struct nxm_peak *peak, uint32_t here, unsigned class_)
+static inline _Atomic uint64_t *nxm_peak_credit(struct nxm_peak *peak, uint64_t here, unsigned class_)
 {
     return &((struct nxm_peak_seat *)(void *)((char *)peak->seats + here))->credit[class_];
 }
@@ -46,7 +46,7 @@ static inline _Atomic uint64_t *nxm_peak_credit(struct nxm_peak *peak, uint32_t 
 #if NXM_STORES_IN_ORDER
 
 /* Of the seat of one thread alone: no signal handler of it comes between. */
-static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint64_t here, unsigned class_, uint64_t bytes)
 {
     _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
     bool lacking;
@@ -58,7 +58,7 @@ static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, u
     return false;
 }
 
-static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint64_t here, unsigned class_, uint64_t bytes)
 {
     _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
     bool wrapped;
@@ -72,7 +72,7 @@ static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, u
 
 #else
 
-static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint64_t here, unsigned class_, uint64_t bytes)
 {
     _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_); /* nobody sits on the first: there is no credit */
     uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);
@@ -80,7 +80,7 @@ static inline bool nxm_peak_try_take_own(struct nxm_peak *peak, uint32_t here, u
     return there >= bytes && atomic_compare_exchange_strong_explicit(credit, &there, there - bytes, memory_order_relaxed, memory_order_relaxed);
 }
 
-static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint32_t here, unsigned class_, uint64_t bytes)
+static inline bool nxm_peak_try_give_own(struct nxm_peak *peak, uint64_t here, unsigned class_, uint64_t bytes)
 {
     _Atomic uint64_t *credit = nxm_peak_credit(peak, here, class_);
     uint64_t there = atomic_load_explicit(credit, memory_order_relaxed);

@@ -103,7 +103,7 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
     if (!nxm_blocks_enter_quietly(place))
         return NULL;
     record = nxm_blocks_easy_room(table, place, address, bytes);
-    if (__builtin_expect(record == NULL || !nxm_peak_try_take_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes), 0)) {
+    if (__builtin_expect(record == NULL || !nxm_peak_try_take_own(&table->peak, here, NXM_CLASS_DEVICE, bytes), 0)) {
         nxm_shard_release(place.shard);
         return NULL;
     }
@@ -117,6 +117,10 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
     *ret_place = place;
     return record;
 }
+
+_Static_assert(offsetof(struct nxm_block, api) % 8 == 0 && offsetof(struct nxm_block, class_) == offsetof(struct nxm_block, api) + 2 &&
+                   offsetof(struct nxm_block, state) == offsetof(struct nxm_block, api) + 3 &&
+                   offsetof(struct nxm_block, flags) == offsetof(struct nxm_block, api) + 4, "they are one word");
 
 /* Word by word, as they are in registers. */
 static inline void nxm_quiet_write(struct nxm_record *record, const struct nxm_block *block)
@@ -135,10 +139,7 @@ static inline void nxm_quiet_write(struct nxm_record *record, const struct nxm_b
     to->tag = block->tag;
     to->stack = block->stack;
     to->device = block->device;
-    to->api = block->api;
-    to->class_ = block->class_;
-    to->state = block->state;
-    to->flags = block->flags;
+    *(nxm_block_word *)(void *)&to->api = block->api | (uint64_t)block->class_ << 16 | (uint64_t)block->state << 24 | (uint64_t)block->flags << 32;
 #else
     nxm_shard_write(record, block);
 #endif
@@ -192,7 +193,7 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     if (!nxm_seat_move(seat, 0, nxm_seat_quiet_word(id)))
         goto no;
     /* Without an entry, what stays could find no memory. */
-    if (seat->entry == NULL || !nxm_peak_try_give_own(&table->peak, (uint32_t)here, NXM_CLASS_DEVICE, bytes))
+    if (seat->entry == NULL || !nxm_peak_try_give_own(&table->peak, here, NXM_CLASS_DEVICE, bytes))
         goto loud;
     __atomic_store_n(&seat->releases, nxm_seat_note(address, id), __ATOMIC_RELEASE);
     release->allocation.align = block->align;

@@ -34,7 +34,7 @@ static struct nxm_block block_of(const struct nxm_scope *scope, uint64_t bytes, 
 }
 
 CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_asked *asked, const NxmemStatus *status,
-                               const NxmemAllocResult *answer, CUdeviceptr *ret_address)
+                               CUdeviceptr *ret_address)
 {
     struct nxm_block block = block_of(scope, asked->bytes, asked->id);
     uint64_t bytes = asked->bytes;
@@ -44,9 +44,9 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
     uint64_t given = nxm_lane_given() - !nxm_is_calm(nxm_thread.place.calm);
 
     block.stack = asked->stack;
-    block.api = (uint16_t)asked->api;
+    block.api = (uint16_t)nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
     nxm_order_init(&order, NXMEM_CUDA_ORDER_SYNCHRONOUS, scope->context, scope->device);
-    int result = nxm_allocator_accept(scope->allocator, &block, status, answer, &error);
+    int result = nxm_allocator_accept(scope->allocator, &block, status, &asked->answer, &error);
     nxm_thread.foreign--; /* from here on the plugin is asked anew, if at all */
     CUresult answered = nxm_serve_answered(scope, &order, &block, given, result, &error, real_alloc, &bytes, ret_address);
     nxm_thread.foreign++;
@@ -75,8 +75,9 @@ static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_r
     ret_block->state = NXM_BLOCK_LIVE; /* as it was */
 }
 
-CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket)
+CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_freed *freed, const NxmemStatus *status)
 {
+    const struct nxm_quiet_release *release = &freed->release;
     bool complete = nxm_quiet_is_complete();
     struct nxm_block block;
     struct nxm_release released;
@@ -85,7 +86,7 @@ CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_rele
     nxm_own.asking = NULL;
     record_again(scope, release, &block);
     nxm_scope_pin(scope);
-    int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, complete, status, ticket, &released, &error);
+    int result = nxm_deferred_settle_quiet(scope->allocator, release->seat, &block, complete, status, freed->ticket, &released, &error);
     nxm_thread.foreign--;
     if (result == NXM_OK)
         nxm_tally_freed(&block);

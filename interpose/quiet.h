@@ -52,8 +52,7 @@ NXM_QUIET_INLINE bool nxm_quiet_enter(struct nxm_thread *thread, const void *cal
     if (__builtin_expect(!nxm_load_is_32(&thread->busy, 0) || !announcement || nxm_code_contains(nxm_process_plugin_code, caller), 0))
         return false;
     /* First: a signal handler of this thread announces nothing in our place. */
-    atomic_store_explicit(&thread->busy, busy, memory_order_relaxed);
-    thread->nested_error = CUDA_SUCCESS;
+    atomic_store_explicit(&thread->begun, busy, memory_order_relaxed);
     nxm_door_announce(announcement, thread->place.scope);
     if (__builtin_expect(nxm_is_calm(thread->place.calm) && nxm_real.cuCtxGetCurrent(context) == CUDA_SUCCESS &&
                              *context == thread->place.context, 1))
@@ -68,51 +67,58 @@ static inline bool nxm_quiet_may_ask(size_t bytes)
     return bytes - 1 <= SIZE_MAX - NXM_DEVICE_ALIGN;
 }
 
-/* What came of it when it was not plain. They leave the scope. */
+/* What the plugin was asked, and what it said. In one piece, so that only one address is kept for when it was not plain. */
 struct nxm_quiet_asked {
     uint64_t bytes, id;
     uint32_t stack;
-    enum nxm_api api;
+    NxmemAllocRequest request;
+    NxmemAllocResult answer;
 };
+struct nxm_quiet_freed {
+    uint64_t ticket;
+    struct nxm_quiet_release release;
+};
+
+/* They leave the scope. */
 CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_asked *asked, const NxmemStatus *status,
-                               const NxmemAllocResult *answer, CUdeviceptr *ret_address);
-CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_release *release, const NxmemStatus *status, uint64_t ticket);
+                               CUdeviceptr *ret_address);
+CUresult nxm_quiet_not_over(struct nxm_scope *scope, const struct nxm_quiet_freed *freed, const NxmemStatus *status);
 
 /* In the scope that was entered, which is left. */
 NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdeviceptr *ret_address, size_t bytes)
 {
     struct nxm_scope *scope = thread->place.scope;
-    enum nxm_api api = nxm_label_take(NXM_API_cuMemAlloc_v2, bytes);
     uint32_t stack = nxm_options()->stacks != 0 ? nxm_stack_capture(nxm_options()->stacks) : 0;
-    uint64_t id;
     struct nxm_blocks_place place;
     struct nxm_record *record = NULL;
-    NxmemAllocRequest request;
-    NxmemAllocResult answer;
+    struct nxm_quiet_asked asked;
+    uint64_t id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &asked.request, &asked.answer);
 
-    id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &request, &answer);
     nxm_lock_assert_none();
-    NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &request, &answer);
+    NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &asked.request, &asked.answer);
+    struct nxm_allocator *allocator = scope->allocator;
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
-        record = nxm_quiet_room(scope->allocator, &answer, bytes, NXM_DEVICE_ALIGN, thread->here, &place);
+        record = nxm_quiet_room(allocator, &asked.answer, bytes, NXM_DEVICE_ALIGN, thread->here, &place);
     if (__builtin_expect(!record, 0)) {
-        struct nxm_quiet_asked asked = { .bytes = bytes, .id = id, .stack = stack, .api = api };
+        asked.bytes = bytes;
+        asked.id = id;
+        asked.stack = stack;
         atomic_store_explicit(&thread->busy, NXM_QUIETLY, memory_order_relaxed);
-        return nxm_quiet_not_plainly(scope, &asked, &status, &answer, ret_address);
+        return nxm_quiet_not_plainly(scope, &asked, &status, ret_address);
     }
     struct nxm_block block = {
-        .address = (uintptr_t)answer.ptr,
+        .address = (uintptr_t)asked.answer.ptr,
         .bytes = bytes,
         .align = NXM_DEVICE_ALIGN,
         .id = id,
-        .allocator = scope->allocator,
+        .allocator = allocator,
         .context = (uint64_t)(uintptr_t)scope->context,
         .owned = bytes,
         .mapped = bytes,
         .tag = (uint64_t)(uintptr_t)scope,
         .stack = stack,
         .device = scope->device,
-        .api = (uint16_t)api,
+        .api = (uint16_t)nxm_label_take(NXM_API_cuMemAlloc_v2, bytes),
         .class_ = NXM_CLASS_DEVICE,
         .state = NXM_BLOCK_LIVE,
     };
@@ -126,18 +132,19 @@ NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdevice
 NXM_QUIET_INLINE bool nxm_quiet_free(struct nxm_thread *thread, CUdeviceptr address, CUresult *ret_result)
 {
     struct nxm_scope *scope = thread->place.scope;
-    struct nxm_quiet_release release;
-    uint64_t ticket = 0;
+    struct nxm_quiet_freed freed;
 
-    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, thread->here, &release), 0)) {
+    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, thread->here, &freed.release), 0)) {
         nxm_quiet_leave(thread, scope);
         return false;
     }
+    freed.ticket = 0;
     nxm_label_take(NXM_API_cuMemFree_v2, 0);
     nxm_lock_assert_none();
-    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &release.allocation, &ticket);
-    if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &release, thread->here, status.code == NXMEM_STATUS_OK), 0)) {
-        *ret_result = nxm_quiet_not_over(scope, &release, &status, ticket);
+    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &freed.release.allocation,
+                                                                    &freed.ticket);
+    if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &freed.release, thread->here, status.code == NXMEM_STATUS_OK), 0)) {
+        *ret_result = nxm_quiet_not_over(scope, &freed, &status);
         return true;
     }
     nxm_quiet_leave(thread, scope);

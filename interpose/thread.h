@@ -23,8 +23,12 @@ struct nxm_thread {
             uint16_t inside;
         };
         _Atomic uint32_t busy; /* both at once, for quiet.h */
+        _Atomic uint64_t begun; /* all three at once: busy, and no error yet */
+        struct {
+            uint32_t unused;
+            CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
+        };
     };
-    CUresult nested_error; /* of the last failing driver call of the plugin, since the last foreign call began */
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
     struct nxm_place place; /* where it last was */
     /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h); NULL before the first. */
@@ -37,6 +41,8 @@ struct nxm_thread {
 
 #define NXM_QUIETLY 0x00010001u            /* `busy` of one that is in both, and does so quietly */
 #define NXM_QUIETLY_ALLOCATES 0x40000001u /* the same: no other thread is that often inside */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && CUDA_SUCCESS == 0, "a number for `begun` is one for `busy`");
 
 /* Initial-exec: no allocation on a thread's first touch; small enough for the surplus kept for a late dlopen. */
 extern __thread struct nxm_thread nxm_thread __attribute__((tls_model("initial-exec")));
