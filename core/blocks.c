@@ -71,6 +71,11 @@ bool nxm_blocks_knows_start(struct nxm_blocks *table, uint64_t address, uint64_t
     return nxm_blocks_start_is_noted(table, address, bytes);
 }
 
+void nxm_blocks_lacks_room(struct nxm_blocks *table, uint64_t bytes)
+{
+    nxm_peak_give(&table->peak, NXM_CLASS_DEVICE, bytes);
+}
+
 /* That a block starts there. An empty one contains nothing that would be looked for. */
 static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block)
 {
@@ -193,13 +198,12 @@ int nxm_blocks_claim(struct nxm_blocks *table, uint64_t address, uint64_t id, un
                      enum nxm_block_state to, struct nxm_block *ret_block)
 {
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
-    const uint64_t *head;
+    uint64_t *head;
     int result;
 
     if (!nxm_blocks_enter_quietly(place))
         return claim_slowly(table, address, id, from, to, ret_block);
-    head = nxm_blocks_easy_head(place);
-    if (head == NULL) {
+    if (!nxm_blocks_easy_head(place, &head)) {
         nxm_shard_release(place.shard);
         return claim_slowly(table, address, id, from, to, ret_block);
     }
@@ -255,8 +259,7 @@ int nxm_blocks_remove(struct nxm_blocks *table, uint64_t address, uint64_t id)
 
     if (!nxm_blocks_enter_quietly(place))
         return remove_slowly(table, address, id, false);
-    head = nxm_blocks_easy_head(place);
-    record = head == NULL ? NULL : nxm_link_record(*head);
+    record = nxm_blocks_easy_head(place, &head) ? nxm_link_record(*head) : NULL;
     if (record == NULL || record->block.address != address || record->block.id != id ||
         !nxm_peak_try_give(&table->peak, record->block.class_, record->block.bytes))
         return remove_slowly(table, address, id, true);

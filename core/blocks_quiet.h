@@ -50,14 +50,13 @@ static inline bool nxm_blocks_enter_quietly(struct nxm_blocks_place place)
     return nxm_spin_try(&place.shard->lock, NXM_RANK_BLOCKS);
 }
 
-/* With the lock held: the head of the chain. NULL: there is none, or not only one. */
-static inline uint64_t *nxm_blocks_easy_head(struct nxm_blocks_place place)
+/* With the lock held: the head of the chain. False: there is none, or not only one. */
+static inline bool nxm_blocks_easy_head(struct nxm_blocks_place place, uint64_t **ret_head)
 {
     uint64_t chains = place.shard->chains;
 
-    if (__builtin_expect(place.shard->old != 0 || chains == 0, 0))
-        return NULL;
-    return nxm_chains_head(chains, place.hash);
+    *ret_head = nxm_chains_head(chains, place.hash);
+    return __builtin_expect(place.shard->old == 0 && chains != 0, 1);
 }
 
 /* --- with the lock held: the sums and the peak too, so that no sum runs below zero ------------------------------------- */
@@ -115,13 +114,14 @@ static inline bool nxm_blocks_use_room(struct nxm_blocks_place place, struct nxm
 
     if (place.shard->chains == 0) /* there is no room without chains */
         __builtin_unreachable();
-    head = nxm_blocks_easy_head(place);
-
-    if (head == NULL || !nxm_link_push_first(head, room, place.hash))
+    if (!nxm_blocks_easy_head(place, &head) || !nxm_link_push_first(head, room, place.hash))
         return false;
     place.shard->free = next;
     return true;
 }
+
+/* What was taken of the peak for it goes back; out of the way, as nxm_blocks_knows_start. */
+void nxm_blocks_lacks_room(struct nxm_blocks *table, uint64_t bytes);
 
 /* No look at the marks: it is there, nearly always. */
 static inline struct nxm_record *nxm_blocks_in_chain(uint64_t link, uint64_t address)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "allocator_state.h"
 #include "blocks_quiet.h"
@@ -50,10 +51,29 @@ static inline void nxm_quiet_note_less(struct nxm_spread *spread, uint64_t here,
 #endif
 }
 
+/* What a thread says to a plugin, as far as it is the same each time. Only what is not is written for a call. */
+struct nxm_quiet_words {
+    NxmemAllocRequest request;
+    NxmemAllocation allocation;
+};
+
+static inline void nxm_quiet_prepare(const struct nxm_allocator *allocator, uint64_t align, struct nxm_quiet_words *ret_words)
+{
+    *ret_words = (struct nxm_quiet_words){
+        .request = { .struct_size = sizeof ret_words->request,
+                     .mechanism_id = allocator->vtable.mechanism_id,
+                     .device = allocator->device,
+                     .align = align },
+        .allocation = { .struct_size = sizeof ret_words->allocation,
+                        .mechanism_id = allocator->vtable.mechanism_id,
+                        .device = allocator->vtable.device },
+    };
+}
+
 /* --- allocating --------------------------------------------------------------------------------------------------------- */
 
 /* Returns the id. */
-static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64_t bytes, uint64_t align, NxmemAllocRequest *ret_request,
+static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64_t bytes, struct nxm_quiet_words *words,
                                          NxmemAllocResult *ret_answer)
 {
     uint64_t id = nxm_own.next_id;
@@ -61,16 +81,8 @@ static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64
     if (__builtin_expect(id % NXM_IDS_ROW == 0, 0)) /* it is used up */
         id = nxm_queued_begin_row(&allocator->queued);
     nxm_own.next_id = id + 1;
-    /* Each for itself: to clear what is filled afterwards costs as much again. */
-    ret_request->struct_size = sizeof *ret_request;
-    ret_request->reserved = 0;
-    ret_request->mechanism_id = allocator->vtable.mechanism_id;
-    ret_request->allocation_id = id;
-    ret_request->device = allocator->device;
-    ret_request->bytes = bytes;
-    ret_request->align = align;
-    ret_request->committed_ranges = NULL;
-    ret_request->committed_range_count = 0;
+    words->request.allocation_id = id;
+    words->request.bytes = bytes;
     ret_answer->struct_size = sizeof *ret_answer;
     ret_answer->reserved = 0;
     ret_answer->ptr = NULL;
@@ -78,12 +90,12 @@ static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64
     return id;
 }
 
-/* Whole, and nothing about it is unusual. That it ends within the address space is said by the start that is noted. */
+/* Whole, and nothing about it is unusual. That it is not NULL and ends within the address space is said by the start that is noted. */
 static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t bytes, uint64_t align)
 {
     uint64_t address = (uintptr_t)answer->ptr;
 
-    return answer->struct_size >= sizeof *answer && address != 0 && (address & (align - 1)) == 0 &&
+    return answer->struct_size >= sizeof *answer && (address & (align - 1)) == 0 &&
            answer->owned_bytes == bytes && answer->mapped_bytes == bytes;
 }
 
@@ -108,7 +120,7 @@ static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator,
         return NULL;
     }
     if (!nxm_blocks_use_room(place, record)) {
-        nxm_peak_give(&table->peak, NXM_CLASS_DEVICE, bytes);
+        nxm_blocks_lacks_room(table, bytes);
         nxm_shard_release(place.shard);
         return NULL;
     }
@@ -156,14 +168,14 @@ static inline void nxm_quiet_record(struct nxm_blocks_place place, struct nxm_re
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
 
 struct nxm_quiet_release {
-    NxmemAllocation allocation; /* what the plugin is told */
     struct nxm_seat *seat;
     uint64_t bytes;
 };
 
 /* Takes the live block of this allocator that starts there out of the table, and a seat for its release. It is in the plugin's hands then:
  * should it be needed again, the record that was its own knows the rest (nxm_blocks_find_gone). */
-static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, uint64_t here, struct nxm_quiet_release *release)
+static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t address, uint64_t here, struct nxm_quiet_words *words,
+                                  struct nxm_quiet_release *release)
 {
     struct nxm_blocks *table = allocator->options.blocks;
     struct nxm_blocks_place place = nxm_blocks_place_of(table, address);
@@ -174,8 +186,7 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
 
     if (!nxm_blocks_enter_quietly(place))
         return false;
-    head = nxm_blocks_easy_head(place);
-    if (__builtin_expect(head == NULL, 0))
+    if (!nxm_blocks_easy_head(place, &head))
         goto no;
     record = nxm_link_record(*head);
     if (__builtin_expect(record == NULL || record->block.address != address, 0)) {
@@ -196,20 +207,16 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     if (seat->entry == NULL || !nxm_peak_try_give_own(&table->peak, here, NXM_CLASS_DEVICE, bytes))
         goto loud;
     __atomic_store_n(&seat->releases, nxm_seat_note(address, id), __ATOMIC_RELEASE);
-    release->allocation.align = block->align;
+    words->allocation.align = block->align;
     nxm_blocks_sums_leave(place.shard, NXM_CLASS_DEVICE, bytes);
     nxm_link_set(head, record->next);
     nxm_shard_free_quietly(place.shard, record);
     nxm_shard_release(place.shard);
     release->seat = seat;
     release->bytes = bytes;
-    release->allocation.struct_size = sizeof release->allocation;
-    release->allocation.reserved = 0;
-    release->allocation.mechanism_id = allocator->vtable.mechanism_id;
-    release->allocation.allocation_id = id;
-    release->allocation.device = allocator->vtable.device;
-    release->allocation.ptr = (uint8_t *)(uintptr_t)address;
-    release->allocation.bytes = bytes;
+    words->allocation.allocation_id = id;
+    words->allocation.ptr = (uint8_t *)(uintptr_t)address;
+    words->allocation.bytes = bytes;
     nxm_quiet_note(&allocator->sums, here, NXM_SUM_QUEUED, 1); /* before the plugin is asked */
     nxm_own.asking = seat;
     return true;
@@ -220,13 +227,27 @@ no:
     return false;
 }
 
+/* In the form that it has today; another is read with more care. */
+static inline bool nxm_quiet_says_complete(const NxmemReleaseOutcome *outcome)
+{
+#if NXM_STORES_IN_ORDER /* one comparison */
+    uint64_t both;
+
+    _Static_assert(offsetof(NxmemReleaseOutcome, struct_size) == 0 && offsetof(NxmemReleaseOutcome, state) == 4, "they are one word");
+    memcpy(&both, outcome, sizeof both);
+    return both == (sizeof *outcome | (uint64_t)NXMEM_RELEASE_COMPLETE << 32);
+#else
+    return outcome->struct_size == sizeof *outcome && outcome->state == NXMEM_RELEASE_COMPLETE;
+#endif
+}
+
 /* For the completion, on the thread that asks and sits there. A whole one, of a release that is complete: that the thread asks no
  * more is all that it says. */
 static inline bool nxm_quiet_hand_over(struct nxm_seat *seat, uint64_t mechanism_id, const NxmemReleaseCompletion *published)
 {
     if (__builtin_expect((uintptr_t)published % _Alignof(uint64_t) != 0 || published->struct_size < sizeof *published ||
-                             published->mechanism_id != mechanism_id || published->outcome.struct_size < sizeof published->outcome ||
-                             published->outcome.state != NXMEM_RELEASE_COMPLETE || published->outcome.residual_owned_bytes != 0 ||
+                             published->mechanism_id != mechanism_id || !nxm_quiet_says_complete(&published->outcome) ||
+                             published->outcome.residual_owned_bytes != 0 ||
                              !nxm_seat_take_quiet(seat, published->allocation_id), 0))
         return false;
     nxm_own.asking = NULL;

@@ -71,7 +71,6 @@ static inline bool nxm_quiet_may_ask(size_t bytes)
 struct nxm_quiet_asked {
     uint64_t bytes, id;
     uint32_t stack;
-    NxmemAllocRequest request;
     NxmemAllocResult answer;
 };
 struct nxm_quiet_freed {
@@ -92,10 +91,10 @@ NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdevice
     struct nxm_blocks_place place;
     struct nxm_record *record = NULL;
     struct nxm_quiet_asked asked;
-    uint64_t id = nxm_quiet_request(scope->allocator, bytes, NXM_DEVICE_ALIGN, &asked.request, &asked.answer);
+    uint64_t id = nxm_quiet_request(scope->allocator, bytes, &thread->words, &asked.answer);
 
     nxm_lock_assert_none();
-    NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &asked.request, &asked.answer);
+    NxmemStatus status = scope->companion.vtable.allocate_on(scope->companion.vtable.ctx, &scope->order, &thread->words.request, &asked.answer);
     struct nxm_allocator *allocator = scope->allocator;
     if (__builtin_expect(status.code == NXMEM_STATUS_OK, 1))
         record = nxm_quiet_room(allocator, &asked.answer, bytes, NXM_DEVICE_ALIGN, thread->here, &place);
@@ -134,14 +133,14 @@ NXM_QUIET_INLINE bool nxm_quiet_free(struct nxm_thread *thread, CUdeviceptr addr
     struct nxm_scope *scope = thread->place.scope;
     struct nxm_quiet_freed freed;
 
-    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, thread->here, &freed.release), 0)) {
+    if (__builtin_expect(!nxm_quiet_take(scope->allocator, address, thread->here, &thread->words, &freed.release), 0)) {
         nxm_quiet_leave(thread, scope);
         return false;
     }
     freed.ticket = 0;
     nxm_label_take(NXM_API_cuMemFree_v2, 0);
     nxm_lock_assert_none();
-    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &freed.release.allocation,
+    NxmemStatus status = scope->companion.vtable.enqueue_release_on(scope->companion.vtable.ctx, &scope->order, &thread->words.allocation,
                                                                     &freed.ticket);
     if (__builtin_expect(!nxm_quiet_settle(scope->allocator, &freed.release, thread->here, status.code == NXMEM_STATUS_OK), 0)) {
         *ret_result = nxm_quiet_not_over(scope, &freed, &status);

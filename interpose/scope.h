@@ -21,6 +21,9 @@
 #include "thread.h"
 #include "turn.h"
 
+/* cudaMalloc promises 256; linear textures want the device's texture alignment. */
+#define NXM_DEVICE_ALIGN 512
+
 enum nxm_scope_count {
     NXM_SCOPE_USERS, /* threads inside; each lowers what it raised itself */
     /* Releases queued in the plugin: they pin the context that the scope stands for (core/pins.h). Once it is closed there are no
@@ -109,6 +112,7 @@ static inline void nxm_scope_remember(struct nxm_scope *scope)
         nxm_thread.here = nxm_spread_here();
         nxm_thread.announcement = nxm_door_announcement(nxm_spread_here());
         place->scope = scope;
+        nxm_quiet_prepare(scope->allocator, NXM_DEVICE_ALIGN, &nxm_thread.words);
         place->calm = place->asked;
     }
 }

@@ -9,9 +9,6 @@
 #include "order.h"
 #include "scope.h"
 
-/* cudaMalloc promises 256; linear textures want the device's texture alignment. */
-#define NXM_DEVICE_ALIGN 512
-
 /* The driver's own call, for when it serves: called at most twice (once more after a drain when it is out of memory). */
 typedef CUresult (*nxm_native_call)(void *argument, CUdeviceptr *ret_address);
 

@@ -12,6 +12,7 @@
 
 #include "context.h"
 #include "core/lock.h"
+#include "core/quiet.h"
 #include "cuda_types.h"
 
 struct nxm_scope;
@@ -34,6 +35,7 @@ struct nxm_thread {
     /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h); NULL before the first. */
     uint64_t here;
     _Atomic uint64_t *announcement;
+    struct nxm_quiet_words words; /* for place.scope */
     struct nxm_scope *scopes[2]; /* that it last entered, for synchronous and for stream-ordered memory; only a hint */
     unsigned forks;        /* of its own that have begun: another library's handler may call us in one */
     uint32_t number;       /* from 1, never reused: names a thread's own per-thread default stream; 0 not given yet */

@@ -18,6 +18,7 @@
 #define ALIGN 256
 
 static NxmemAllocResult answer;
+static struct nxm_quiet_words words;
 
 /* One shard's worth: what lies in one granule is in one chain. */
 static _Alignas(4096) char memory[64 << 10];
@@ -61,10 +62,11 @@ static bool record_answer(uint64_t id, uint64_t bytes)
 /* The id; 0: not quietly. */
 static uint64_t allocate_quietly(uint64_t bytes)
 {
-    NxmemAllocRequest request;
-    uint64_t id = nxm_quiet_request(host.allocator, bytes, ALIGN, &request, &answer);
+    uint64_t id;
 
-    assert_int_equal(host.allocator->vtable.allocate(host.allocator->vtable.ctx, &request, &answer).code, NXMEM_STATUS_OK);
+    nxm_quiet_prepare(host.allocator, ALIGN, &words);
+    id = nxm_quiet_request(host.allocator, bytes, &words, &answer);
+    assert_int_equal(host.allocator->vtable.allocate(host.allocator->vtable.ctx, &words.request, &answer).code, NXMEM_STATUS_OK);
     return record_answer(id, bytes) ? id : 0;
 }
 
@@ -104,13 +106,13 @@ static struct nxm_seat *was_asking;
 
 static void take(uint64_t address)
 {
-    assert_true(nxm_quiet_take(host.allocator, address, nxm_spread_here(), &release));
+    assert_true(nxm_quiet_take(host.allocator, address, nxm_spread_here(), &words, &release));
 }
 
 static void ask(void)
 {
     ticket = 0;
-    status = host.allocator->vtable.enqueue_release(host.allocator->vtable.ctx, &release.allocation, &ticket);
+    status = host.allocator->vtable.enqueue_release(host.allocator->vtable.ctx, &words.allocation, &ticket);
     was_asking = nxm_own.asking;
 }
 
@@ -125,9 +127,9 @@ static int settle_otherwise(struct nxm_release *ret_release, struct nxm_error *r
     bool complete = nxm_quiet_is_complete();
     uint64_t bytes = release.bytes;
     struct nxm_block block = {
-        .address = (uintptr_t)release.allocation.ptr,
+        .address = (uintptr_t)words.allocation.ptr,
         .bytes = bytes,
-        .align = release.allocation.align,
+        .align = words.allocation.align,
         .id = nxm_quiet_id(&release),
         .allocator = host.allocator,
         .owned = bytes,
@@ -313,7 +315,7 @@ static void where_somebody_else_is_nothing_is_quiet(void **state)
     address = block_with_seat(4096);
     place = nxm_blocks_place_of(host.blocks, address);
     nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
-    assert_false(nxm_quiet_take(host.allocator, address, nxm_spread_here(), &unused));
+    assert_false(nxm_quiet_take(host.allocator, address, nxm_spread_here(), &words, &unused));
     nxm_spin_release(&place.shard->lock);
     place = nxm_blocks_place_of(host.blocks, (uintptr_t)memory);
     nxm_spin_acquire(&place.shard->lock, NXM_RANK_BLOCKS);
@@ -323,7 +325,7 @@ static void where_somebody_else_is_nothing_is_quiet(void **state)
     right.owned_bytes = right.mapped_bytes = LARGE;
     fake.next_address = memory;
     large = block_with_seat(LARGE);
-    assert_false(nxm_quiet_take(host.allocator, large, nxm_spread_here(), &unused)); /* more than a thread may keep of the peak */
+    assert_false(nxm_quiet_take(host.allocator, large, nxm_spread_here(), &words, &unused)); /* more than a thread may keep of the peak */
     assert_int_equal(nxm_queued_seat(&host.allocator->queued, fake.last_request.allocation_id)->word, 0);
     free_generally(large);
     uint32_t line = (uint32_t)nxm_spread_here();
@@ -332,7 +334,7 @@ static void where_somebody_else_is_nothing_is_quiet(void **state)
     nxm_own.spread = line;
     free_generally(address);
     for (uint64_t far = 1; far < 64; far++)
-        assert_false(nxm_quiet_take(host.allocator, far << 40, nxm_spread_here(), &unused)); /* where nothing ever was */
+        assert_false(nxm_quiet_take(host.allocator, far << 40, nxm_spread_here(), &words, &unused)); /* where nothing ever was */
 }
 
 static void what_the_last_one_in_a_seat_released_is_not_being_released(void **state)
@@ -431,7 +433,7 @@ static bool can_take(uint64_t address)
 {
     struct nxm_quiet_release unused;
 
-    return nxm_quiet_take(host.allocator, address, nxm_spread_here(), &unused);
+    return nxm_quiet_take(host.allocator, address, nxm_spread_here(), &words, &unused);
 }
 
 static void only_a_plain_live_block_of_the_allocator_is_taken(void **state)
