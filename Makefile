@@ -50,8 +50,8 @@ SHIM := $(BUILD)/lib/libnxmem_preload.so
 
 # Static TLS: __tls_get_addr may allocate inside a hook and makes the loader a needed library. check-exports keeps it small.
 $(BUILD)/core/%.o $(BUILD)/interpose/%.o: CFLAGS_ALL += -ftls-model=initial-exec
-# What the quiet way (interpose/quiet.h) records lies in registers, a word each.
-$(BUILD)/interpose/hook_device.o: CFLAGS_ALL += -fno-tree-slp-vectorize
+# What the quiet way (interpose/quiet.h) records lies in registers, a word each; what only its cold paths need is not kept for them.
+$(BUILD)/interpose/hook_device.o: CFLAGS_ALL += -fno-tree-slp-vectorize $(if $(findstring clang,$(CC)),,-fno-gcse -fno-cse-follow-jumps -freorder-blocks-algorithm=simple)
 # A journal is read by the build that wrote it: what lies in one is what these files say.
 $(BUILD)/core/journal_file.o $(BUILD)/fuzz/core/journal_file.o: EXTRA = -DNXM_LAYOUT='"$(shell cat core/arena.h core/blocks.[ch] core/blocks_quiet.h core/spread.h core/shard.[ch] core/spin.h core/starts.h core/supply.[ch] core/peak.h core/class.def core/journal.h core/misuse.h core/noted.h core/stack.[ch] VERSION | cksum)"'
 $(BUILD)/core/journal_file.o: core/blocks.c core/shard.c core/supply.c core/stack.c VERSION core/shard.h core/spin.h core/starts.h core/supply.h core/peak.h

@@ -33,6 +33,8 @@ enum nxm_block_state {
     NXM_BLOCK_RELEASING = 4,
 };
 
+#define NXM_BLOCK_PLAIN 1u /* owned and mapped are what was requested */
+
 struct nxm_block {
     uint64_t address;
     uint64_t bytes;                  /* as requested */
@@ -47,7 +49,7 @@ struct nxm_block {
     uint16_t api;                    /* index into the API names given to the report */
     uint8_t class_;                  /* enum nxm_class */
     uint8_t state;                   /* enum nxm_block_state */
-    uint32_t flags;                  /* opaque to core */
+    uint32_t flags;                  /* NXM_BLOCK_PLAIN; kept by the table, whatever an insertion says */
 };
 
 /* Sums kept by the table itself as records come and go (a counter nobody can forget to move). */

@@ -104,13 +104,14 @@ static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t b
 static inline struct nxm_record *nxm_quiet_room(struct nxm_allocator *allocator, const NxmemAllocResult *answer, uint64_t bytes, uint64_t align,
                                                 uint64_t here, struct nxm_blocks_place *ret_place)
 {
-    struct nxm_blocks *table = allocator->options.blocks;
     uint64_t address = (uintptr_t)answer->ptr;
+    struct nxm_blocks *table;
     struct nxm_blocks_place place;
     struct nxm_record *record;
 
     if (__builtin_expect(!nxm_quiet_is_plain(answer, bytes, align) || nxm_load_is_set(&allocator->quarantine.any), 0))
         return NULL;
+    table = allocator->options.blocks;
     place = nxm_blocks_place_of(table, address);
     if (!nxm_blocks_enter_quietly(place))
         return NULL;
@@ -151,7 +152,7 @@ static inline void nxm_quiet_write(struct nxm_record *record, const struct nxm_b
     to->tag = block->tag;
     to->stack = block->stack;
     to->device = block->device;
-    *(nxm_block_word *)(void *)&to->api = block->api | (uint64_t)block->class_ << 16 | (uint64_t)block->state << 24 | (uint64_t)block->flags << 32;
+    *(nxm_block_word *)(void *)&to->api = block->api | (uint64_t)block->class_ << 16 | (uint64_t)block->state << 24 | (uint64_t)NXM_BLOCK_PLAIN << 32;
 #else
     nxm_shard_write(record, block);
 #endif
@@ -166,6 +167,19 @@ static inline void nxm_quiet_record(struct nxm_blocks_place place, struct nxm_re
 }
 
 /* --- releasing ---------------------------------------------------------------------------------------------------------- */
+
+/* State and flags lie together. */
+static inline bool nxm_quiet_is_live_and_plain(const struct nxm_block *block)
+{
+#if NXM_STORES_IN_ORDER
+    uint16_t both;
+
+    memcpy(&both, &block->state, sizeof both);
+    return both == (NXM_BLOCK_LIVE | NXM_BLOCK_PLAIN << 8);
+#else
+    return block->state == NXM_BLOCK_LIVE && (block->flags & NXM_BLOCK_PLAIN) != 0;
+#endif
+}
 
 struct nxm_quiet_release {
     struct nxm_seat *seat;
@@ -197,7 +211,7 @@ static inline bool nxm_quiet_take(struct nxm_allocator *allocator, uint64_t addr
     block = &record->block;
     bytes = block->bytes;
     id = block->id;
-    if (block->allocator != allocator || block->state != NXM_BLOCK_LIVE || block->owned != bytes || block->mapped != bytes)
+    if (block->allocator != allocator || !nxm_quiet_is_live_and_plain(block))
         goto no;
     seat = nxm_queued_seat(&allocator->queued, id);
     __asm__("" : "+r"(seat)); /* as in nxm_blocks_place_of */

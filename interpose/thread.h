@@ -17,6 +17,12 @@
 
 struct nxm_scope;
 
+struct nxm_label { /* label.h */
+    uint16_t api;   /* enum nxm_api; 0 none */
+    bool fired;     /* a driver hook took or saw it */
+    uint64_t bytes; /* what the runtime function was asked for; 0: any size is its own */
+};
+
 struct nxm_thread {
     union {
         struct {
@@ -31,6 +37,7 @@ struct nxm_thread {
         };
     };
     bool block_is_range;   /* the mechanism being called hands out what the driver returned: the block itself is the record */
+    struct nxm_label label;
     struct nxm_place place; /* where it last was */
     /* For quiet calls: its own line of counters (spread.h), and the word in which it announces itself (door.h); NULL before the first. */
     uint64_t here;
