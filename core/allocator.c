@@ -206,6 +206,7 @@ int nxm_allocator_accept(struct nxm_allocator *allocator, struct nxm_block *bloc
     block->address = (uint64_t)(uintptr_t)answer.ptr;
     block->owned = nxm_accounts_believe(allocator, answer.owned_bytes, block->bytes);
     block->mapped = nxm_accounts_believe(allocator, answer.mapped_bytes, block->bytes);
+    block->flags = block->owned == block->bytes && block->mapped == block->bytes ? NXM_BLOCK_PLAIN : 0;
     result = usable(block) ? nxm_accounts_enter(allocator, block) : NXM_ECONTRACT;
     if (__builtin_expect(result == NXM_OK, 1))
         return NXM_OK;

@@ -68,7 +68,7 @@ static bool acceptable(const struct nxm_block *block)
 
 bool nxm_blocks_knows_start(struct nxm_blocks *table, uint64_t address, uint64_t bytes)
 {
-    return nxm_blocks_start_is_noted(table, address, bytes);
+    return address != 0 && nxm_blocks_start_is_noted(table, address, bytes); /* NULL is never easy */
 }
 
 void nxm_blocks_lacks_room(struct nxm_blocks *table, uint64_t bytes)

@@ -49,7 +49,7 @@ struct nxm_block {
     uint16_t api;                    /* index into the API names given to the report */
     uint8_t class_;                  /* enum nxm_class */
     uint8_t state;                   /* enum nxm_block_state */
-    uint32_t flags;                  /* NXM_BLOCK_PLAIN; kept by the table, whatever an insertion says */
+    uint32_t flags;                  /* NXM_BLOCK_PLAIN, set by who sets owned and mapped */
 };
 
 /* Sums kept by the table itself as records come and go (a counter nobody can forget to move). */

@@ -90,7 +90,8 @@ static inline uint64_t nxm_quiet_request(struct nxm_allocator *allocator, uint64
     return id;
 }
 
-/* Whole, and nothing about it is unusual. That it is not NULL and ends within the address space is said by the start that is noted. */
+/* Whole, and nothing about it is unusual. That it is not NULL and ends within the address space is
+ * said by the start that is noted. */
 static inline bool nxm_quiet_is_plain(const NxmemAllocResult *answer, uint64_t bytes, uint64_t align)
 {
     uint64_t address = (uintptr_t)answer->ptr;
@@ -152,7 +153,7 @@ static inline void nxm_quiet_write(struct nxm_record *record, const struct nxm_b
     to->tag = block->tag;
     to->stack = block->stack;
     to->device = block->device;
-    *(nxm_block_word *)(void *)&to->api = block->api | (uint64_t)block->class_ << 16 | (uint64_t)block->state << 24 | (uint64_t)NXM_BLOCK_PLAIN << 32;
+    *(nxm_block_word *)(void *)&to->api = block->api | (uint64_t)block->class_ << 16 | (uint64_t)block->state << 24 | (uint64_t)block->flags << 32;
 #else
     nxm_shard_write(record, block);
 #endif

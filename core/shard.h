@@ -243,21 +243,11 @@ static inline void nxm_shard_drop(struct nxm_shard *shard, uint64_t hash, uint64
 typedef uint64_t __attribute__((may_alias)) nxm_block_word;
 #define NXM_BLOCK_WORDS (sizeof(struct nxm_block) / sizeof(nxm_block_word))
 
-static inline uint32_t nxm_block_flags(const struct nxm_block *block)
-{
-    return block->owned == block->bytes && block->mapped == block->bytes ? NXM_BLOCK_PLAIN : 0;
-}
-
 static inline void nxm_shard_write(struct nxm_record *record, const struct nxm_block *block)
 {
 #if NXM_STORES_IN_ORDER
     record->block = *block; /* and none passes those of the lock */
-    record->block.flags = nxm_block_flags(block);
 #else
-    struct nxm_block flagged = *block;
-
-    block = &flagged;
-    flagged.flags = nxm_block_flags(block);
     for (size_t i = 0; i < NXM_BLOCK_WORDS; i++)
         __atomic_store_n((nxm_block_word *)&record->block + i, ((const nxm_block_word *)block)[i], __ATOMIC_RELEASE);
 #endif

@@ -30,6 +30,7 @@ static struct nxm_block block_of(const struct nxm_scope *scope, uint64_t bytes, 
         .device = scope->device,
         .class_ = NXM_CLASS_DEVICE,
         .state = NXM_BLOCK_LIVE,
+        .flags = NXM_BLOCK_PLAIN,
     };
 }
 

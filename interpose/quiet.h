@@ -125,6 +125,7 @@ NXM_QUIET_INLINE CUresult nxm_quiet_allocate(struct nxm_thread *thread, CUdevice
         .api = (uint16_t)nxm_label_take_on(thread, NXM_API_cuMemAlloc_v2, bytes),
         .class_ = NXM_CLASS_DEVICE,
         .state = NXM_BLOCK_LIVE,
+        .flags = NXM_BLOCK_PLAIN,
     };
     nxm_quiet_record(place, record, &block);
     *ret_address = block.address;

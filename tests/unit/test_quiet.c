@@ -52,6 +52,7 @@ static bool record_answer(uint64_t id, uint64_t bytes)
         .device = 3,
         .api = 9,
         .state = NXM_BLOCK_LIVE,
+        .flags = NXM_BLOCK_PLAIN,
     };
 
     if (record != NULL)
@@ -135,6 +136,7 @@ static int settle_otherwise(struct nxm_release *ret_release, struct nxm_error *r
         .owned = bytes,
         .mapped = bytes,
         .state = NXM_BLOCK_RELEASING,
+        .flags = NXM_BLOCK_PLAIN,
     };
 
     nxm_own.asking = NULL;
@@ -402,7 +404,6 @@ static void a_quiet_release_leaves_nothing_behind(void **state)
 {
     uint64_t address = address_inside = block_with_seat(4096);
     struct nxm_block block, gone;
-    uint32_t freed;
 
     (void)state;
     assert_int_equal(nxm_blocks_find(host.blocks, address, &block), NXM_OK);
@@ -423,10 +424,39 @@ static void a_quiet_release_leaves_nothing_behind(void **state)
     assert_true(settled());
     assert_false(nxm_allocator_is_releasing(host.allocator, address));
     assert_nothing_is_left();
-    assert_true(nxm_graves_find(address, &gone, &freed));
+    assert_true(nxm_blocks_find_gone(host.blocks, address, &gone));
     assert_int_equal(gone.id, block.id);
     assert_int_equal(gone.bytes, 4096);
-    assert_int_equal(freed, 0);
+    assert_false(nxm_blocks_find_gone(host.blocks, address + 1, &gone));
+}
+
+/* Only what was freed quietly is known by its record: what went otherwise was not freed, or has a grave. */
+static void what_went_the_general_way_leaves_no_grave_in_its_record(void **state)
+{
+    uint64_t address = block_with_seat(4096);
+    struct nxm_block gone;
+
+    (void)state;
+    free_generally(address);
+    assert_false(nxm_blocks_find_gone(host.blocks, address, &gone));
+}
+
+/* What the plugin says that it cost is looked at once, when it is recorded. */
+static void what_costs_more_is_not_plain(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct nxm_block found, block = { .bytes = 4096, .align = ALIGN, .id = nxm_block_next_id(), .state = NXM_BLOCK_LIVE, .allocator = host.allocator };
+        NxmemAllocResult said = { .struct_size = sizeof said, .ptr = (uint8_t *)memory, .owned_bytes = 4096 + (i == 1), .mapped_bytes = 4096 + (i == 2) };
+        NxmemStatus ok = fake_status(0);
+        struct nxm_error error;
+
+        assert_int_equal(nxm_allocator_accept(host.allocator, &block, &ok, &said, &error), NXM_OK);
+        assert_int_equal(nxm_blocks_find(host.blocks, (uintptr_t)memory, &found), NXM_OK);
+        assert_int_equal(found.flags, i == 0 ? NXM_BLOCK_PLAIN : 0);
+        nxm_accounts_count_out(host.allocator, &found);
+        assert_int_equal(nxm_blocks_remove(host.blocks, found.address, found.id), NXM_OK);
+    }
 }
 
 static bool can_take(uint64_t address)
@@ -450,12 +480,11 @@ static void only_a_plain_live_block_of_the_allocator_is_taken(void **state)
     assert_false(can_take(address));
     assert_int_equal(nxm_blocks_claim(host.blocks, address, 0, NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING, NULL), NXM_OK);
     assert_false(can_take(address));
-    for (int i = 0; i < 3; i++) { /* over a RELEASING one another may stand */
+    for (int i = 0; i < 2; i++) { /* over a RELEASING one another may stand */
         bent = block;
         bent.id = nxm_block_next_id();
-        bent.owned += i == 0;
-        bent.mapped += i == 1;
-        bent.allocator = i == 2 ? NULL : host.allocator;
+        bent.flags = i == 0 ? 0 : NXM_BLOCK_PLAIN;
+        bent.allocator = i == 1 ? NULL : host.allocator;
         assert_int_equal(nxm_blocks_insert(host.blocks, &bent), NXM_OK);
         assert_false(can_take(address));
         assert_int_equal(nxm_blocks_remove(host.blocks, address, bent.id), NXM_OK);
@@ -819,6 +848,8 @@ int main(void)
         TEST(what_the_last_one_in_a_seat_released_is_not_being_released),
         TEST(a_row_of_ids_begins_with_memory_in_its_seat),
         TEST(a_quiet_release_leaves_nothing_behind),
+        TEST(what_went_the_general_way_leaves_no_grave_in_its_record),
+        TEST(what_costs_more_is_not_plain),
         TEST(only_a_plain_live_block_of_the_allocator_is_taken),
         TEST(a_block_is_taken_out_of_the_middle_of_its_chain),
         TEST(a_release_that_stays_is_completed_later),
