@@ -471,7 +471,7 @@ $(R)/program_linked: tests/routing/program.c $(R)/cuda/libcuda.so.1
 $(ROUTING_TESTS): $(BUILD)/%: %.c tests/routing/inside.h $(ROUTING_SHIM) $(ROUTING_FAKES) $(ROUTING_PROGRAMS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Wno-missing-prototypes $(RUNTIME_IN_FRONT) -isystem $(CUDA_INCLUDE) -MMD -MP -o $@ $(filter %.c %.o,$^) -lcmocka -ldl -lpthread
-$(R)/test_label: $(BUILD)/interpose/label.o
+$(R)/test_label: $(BUILD)/interpose/label.o $(BUILD)/interpose/thread.o
 
 # NVIDIA's own runtimes over the simulated driver, with a recorder between them and the shim.
 CUDA_LIB ?= $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/x86_64-linux/lib $(CUDA_HOME)/lib))

@@ -39,6 +39,8 @@ static struct mechanism {
     uint64_t kept_id, kept_ticket;
     NxmemAllocResult answers; /* with that, if its size is not 0 */
     NxmemCudaOrder order;     /* of the last call */
+    uint64_t told[2];         /* what it was told to be, of the last calls */
+    NxmemDeviceId devices[2];
     void (*inside)(CUdeviceptr address);
 } mechanism;
 
@@ -55,6 +57,8 @@ static NxmemStatus allocate_on(void *ctx, const NxmemCudaOrder *order, const Nxm
     mechanism.asked++;
     mechanism.asked_quietly += nxm_thread.busy == NXM_QUIETLY_ALLOCATES;
     mechanism.order = *order;
+    mechanism.told[0] = request->mechanism_id;
+    mechanism.devices[0] = request->device;
     if (mechanism.inside)
         mechanism.inside(0);
     if (mechanism.fails)
@@ -92,6 +96,8 @@ static NxmemStatus enqueue_release_on(void *ctx, const NxmemCudaOrder *order, co
     (void)ctx;
     mechanism.released++;
     mechanism.order = *order;
+    mechanism.told[1] = allocation->mechanism_id;
+    mechanism.devices[1] = allocation->device;
     *ticket = allocation->allocation_id;
     if (mechanism.inside)
         mechanism.inside((uintptr_t)allocation->ptr);
@@ -272,6 +278,58 @@ static void in_another_context_nothing_is_quiet(void **state)
     assert_looks_anew();
 }
 
+static void assert_told(const struct nxm_scope *there)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mechanism.told[i], there->allocator->vtable.mechanism_id);
+        assert_memory_equal(&mechanism.devices[i], &there->allocator->device, sizeof(NxmemDeviceId));
+    }
+}
+
+static void each_scope_is_told_what_it_is(void **state)
+{
+    struct nxm_scope *here = scope, *there;
+    (void)state;
+    assert_true(quietly());
+    assert_told(here);
+    fake.current = OTHER_CONTEXT;
+    assert_int_equal(hook_cuMemFree_v2(allocate()), CUDA_SUCCESS);
+    there = nxm_thread.scopes[0];
+    assert_ptr_not_equal(there, here);
+    assert_int_not_equal(there->allocator->vtable.mechanism_id, here->allocator->vtable.mechanism_id);
+    struct nxm_scope before = *there;
+    bend(there);
+    scope = there;
+    calm_down();
+    assert_told(there);
+    scope = here;
+    there->companion = before.companion;
+    there->quiet = before.quiet;
+    fake.current = FAKE_CONTEXT;
+    assert_looks_anew();
+    assert_told(here);
+}
+
+static CUresult cannot_say(CUcontext *context)
+{
+    (void)context;
+    return CUDA_ERROR_DEINITIALIZED;
+}
+
+static void a_context_that_nobody_can_say_is_none(void **state)
+{
+    CUresult (*say)(CUcontext *) = nxm_real.cuCtxGetCurrent;
+    unsigned asked = mechanism.asked, allocs = fake.allocs;
+    CUdeviceptr address = 0;
+    (void)state;
+    nxm_real.cuCtxGetCurrent = cannot_say;
+    assert_int_equal(hook_cuMemAlloc_v2(&address, BYTES), CUDA_SUCCESS);
+    nxm_real.cuCtxGetCurrent = say;
+    assert_int_equal(mechanism.asked, asked);
+    assert_int_equal(fake.allocs, allocs + 1);
+    assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+}
+
 static void what_is_no_whole_size_is_not_asked_of_the_plugin(void **state)
 {
     CUdeviceptr address = 7;
@@ -367,6 +425,29 @@ static void a_refused_allocation_is_asked_for_once(void **state)
     assert_at_rest();
     mechanism.fails = 0;
     assert_true(quietly());
+}
+
+static void fail_in_the_driver(CUdeviceptr address)
+{
+    (void)address;
+    nxm_owned_allocated(CUDA_ERROR_ILLEGAL_ADDRESS, 0, 1);
+}
+
+/* A plugin's failing driver call names the error of the call that it was made for. */
+static void an_error_of_the_driver_is_of_one_call(void **state)
+{
+    CUdeviceptr address = 7;
+    (void)state;
+    mechanism.inside = fail_in_the_driver;
+    assert_true(quietly());
+    mechanism.fails = NXMEM_STATUS_DEVICE_ERROR;
+    assert_int_equal(hook_cuMemAlloc_v2(&address, BYTES), CUDA_ERROR_ILLEGAL_ADDRESS);
+    mechanism.inside = NULL;
+    mechanism.fails = 0;
+    assert_true(quietly());
+    nxm_thread.nested_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+    mechanism.fails = NXMEM_STATUS_DEVICE_ERROR;
+    assert_int_equal(hook_cuMemAlloc_v2(&address, BYTES), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 static void rise_and_fall(CUdeviceptr address)
@@ -564,6 +645,9 @@ int main(void)
         TEST(a_quiet_call_is_announced_and_the_plugins_own_calls_are_known),
         TEST(what_the_plugin_calls_inside_a_quiet_call_is_the_drivers),
         TEST(in_another_context_nothing_is_quiet),
+        TEST(each_scope_is_told_what_it_is),
+        TEST(a_context_that_nobody_can_say_is_none),
+        TEST(an_error_of_the_driver_is_of_one_call),
         TEST(what_is_no_whole_size_is_not_asked_of_the_plugin),
         TEST(a_child_is_never_calm),
         TEST(a_thread_without_a_line_of_its_own_is_never_quiet),
