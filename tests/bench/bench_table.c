@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -238,9 +239,35 @@ static double p9999_of(uint32_t *took, uint64_t count)
     return took[count - count / 10000 - 1] / 1e3;
 }
 
-/* The same insertions in each run, or so many times nothing for `ns`. What the table does at one of them it does in every run; what
+/* Pages that are touched for the first time: as many as a table of `live` blocks has, in pieces as large as its own. */
+enum { PAGE = 4096, PIECE = 512 << 10, INSERTIONS_PER_PAGE = 30 };
+static char *pieces[1024];
+
+static void touch(uint64_t page)
+{
+    uint64_t piece = page / (PIECE / PAGE);
+
+    check(piece < sizeof pieces / sizeof *pieces ? NXM_OK : NXM_EINVAL);
+    if (page % (PIECE / PAGE) == 0)
+        pieces[piece] = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(pieces[piece] == MAP_FAILED ? NXM_ENOMEM : NXM_OK);
+    pieces[piece][page % (PIECE / PAGE) * PAGE] = 1;
+}
+
+static void untouch(void)
+{
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        if (pieces[i] != NULL)
+            munmap(pieces[i], PIECE);
+        pieces[i] = NULL;
+    }
+}
+
+enum step { INSERT, TOUCH, WAIT };
+
+/* The same insertions in each run, or as many touched pages, or so many times nothing for 400 ns. What the table does at one of them it does in every run; what
  * the machine does meanwhile (its timer, other programs, the host of a virtual one) comes at another place each time. */
-static struct worst worst(uint64_t live, uint64_t ns)
+static struct worst worst(uint64_t live, enum step step)
 {
     uint32_t *took = calloc(live, sizeof *took), *least = malloc(live * sizeof *least);
     struct worst worst = { .run_p9999 = 1e9 };
@@ -253,9 +280,11 @@ static struct worst worst(uint64_t live, uint64_t ns)
         for (uint64_t i = 0; i < live; i++) {
             uint64_t begin = now_ns(CLOCK_MONOTONIC), end;
 
-            if (ns == 0)
+            if (step == INSERT)
                 insert(table, BASE + (i + 1) * BLOCK, 1);
-            while ((end = now_ns(CLOCK_MONOTONIC)) - begin < ns)
+            else if (step == TOUCH && i % INSERTIONS_PER_PAGE == 0)
+                touch(i / INSERTIONS_PER_PAGE);
+            while ((end = now_ns(CLOCK_MONOTONIC)) - begin < (step == WAIT ? 400 : 0))
                 continue;
             took[i] = (uint32_t)(end - begin);
             least[i] = took[i] < least[i] ? took[i] : least[i];
@@ -263,6 +292,7 @@ static struct worst worst(uint64_t live, uint64_t ns)
         double p = p9999_of(took, live);
         worst.run_p9999 = p < worst.run_p9999 ? p : worst.run_p9999;
         nxm_blocks_free(table);
+        untouch();
     }
     worst.p9999 = p9999_of(least, live);
     worst.max = least[live - 1] / 1e3;
@@ -321,7 +351,7 @@ static void grouping(uint64_t live, double *ret_walk, double *ret_grouping)
 int main(int argc, char **argv)
 {
     double at_0, at_1e6, one, eight, one_malloc, walk, groups;
-    struct worst inserted;
+    struct worst inserted, touched;
 
     if (argc == 4 && strcmp(argv[1], "pair") == 0) {
         struct nxm_blocks *table = filled(strtoull(argv[2], NULL, 0));
@@ -355,11 +385,14 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "table-memory-%ju-owed", (uintmax_t)live); /* 1 MiB for all, and of the device's memory 0.025% */
         say(name, 128 + 0.00025 * BLOCK + (double)(1 << 20) / (double)live, "bytes");
     }
-    inserted = worst(1000000, 0);
+    inserted = worst(1000000, INSERT);
+    touched = worst(1000000, TOUCH);
     say("table-insert-p99.99-1e6", inserted.p9999, "us");
     say("table-insert-max-1e6", inserted.max, "us");
     say("table-insert-run-p99.99-1e6", inserted.run_p9999, "us");
-    say("table-no-insert-run-p99.99-1e6", worst(1000000, 400).run_p9999, "us");
+    say("table-touch-p99.99-1e6", touched.p9999, "us");
+    say("table-touch-max-1e6", touched.max, "us");
+    say("table-no-insert-run-p99.99-1e6", worst(1000000, WAIT).run_p9999, "us");
     say("table-find-1e6", looking(1000000, 0), "ns");
     say("table-inside-1e6", looking(1000000, 1000), "ns");
     grouping(1000000, &walk, &groups);
