@@ -79,13 +79,15 @@ static bool add_chunk(struct nxm_shard *shard, struct nxm_supply *supply)
         nxm_shard_own(shard)->length = NXM_SHARD_FIRST_CHAINS;
         __atomic_store_n(&shard->chains, nxm_chains_word(nxm_shard_own(shard)), __ATOMIC_RELEASE);
     }
-    grow_chains(shard, supply);
     return true;
 }
 
 struct nxm_record *nxm_shard_take_more(struct nxm_shard *shard, struct nxm_supply *supply)
 {
-    if ((shard->last == NULL || shard->last->fresh == shard->last->count) && !add_chunk(shard, supply))
+    /* Each touches new pages, so not both at once. */
+    if (shard->last != NULL && shard->last->fresh != shard->last->count)
+        grow_chains(shard, supply);
+    else if (!add_chunk(shard, supply))
         return NULL;
     return &shard->last->records[shard->last->fresh++];
 }
