@@ -122,8 +122,8 @@ bool nxm_shard_bring_forward(uint64_t *head, uint64_t hash, uint64_t address)
     uint64_t *link = nxm_link_to(head, hash, address);
     struct nxm_record *record;
 
-    if (link == NULL || link == head)
-        return link != NULL;
+    if (link == NULL)
+        return false;
     record = nxm_link_record(*link);
     nxm_link_set(link, record->next);
     nxm_shard_refresh(head, link);

@@ -507,6 +507,7 @@ static void only_a_plain_live_block_of_the_allocator_is_taken(void **state)
     take(address);
     ask();
     assert_true(settled());
+    assert_false(can_take(address)); /* where one was */
     assert_nothing_is_left();
 }
 
