@@ -1,7 +1,6 @@
-/* Blocks that were freed lately, but for those that were freed quietly (nxm_blocks_find_gone), so that a second free can be told where the
- * block came from. Owns a fixed number of places,
- * chosen by address; a later block takes the place of an earlier one. Any thread; no locks. An entry that another thread is
- * writing at the moment is not seen.
+/* Blocks that were freed lately, but for those that were freed quietly (nxm_blocks_find_gone), so that a second free can be told where
+ * the block came from. Owns a fixed number of places, chosen by address; a later block takes the place of an earlier one. Any thread;
+ * no locks. An entry that another thread is writing at the moment is not seen.
  */
 #ifndef NXM_GRAVES_H
 #define NXM_GRAVES_H
