@@ -455,8 +455,11 @@ CUresult nxm_serve_free_late(CUdeviceptr address, nxm_native_free call, void *ar
     struct nxm_block block;
     CUresult result = CUDA_SUCCESS;
 
-    if (!memory || nxm_blocks_find(memory, address, &block) != NXM_OK)
+    if (!memory || nxm_blocks_find(memory, address, &block) != NXM_OK) {
+        if (is_being_released(address))
+            return nxm_tally_misuse(NXM_MISUSE_TWICE, address, NULL);
         return nxm_owned_contains(address) ? CUDA_ERROR_INVALID_VALUE : call(argument);
+    }
     if (nxm_blocks_claim(memory, address, block.id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, &block) != NXM_OK)
         return block.allocator ? nxm_tally_misuse(NXM_MISUSE_TWICE, address, &block) : call(argument);
     const struct nxm_scope *scope = (const struct nxm_scope *)(uintptr_t)block.tag;

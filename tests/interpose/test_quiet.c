@@ -614,15 +614,27 @@ static void into_a_scope_that_is_shut_nobody_goes_quietly(void **state)
     nxm_scope_ending_end(&ending);
 }
 
-static void behind_the_door_nothing_is_quiet(void **state)
+static void close_the_door_and_free_again(CUdeviceptr address)
 {
-    (void)state;
-    CUdeviceptr address = allocate();
-    unsigned released = mechanism.released;
     nxm_door_close();
+    free_again(address);
+}
+
+/* The door closes under a quiet free, and stays closed: the last test. */
+static void behind_the_door_nothing_is_quiet_and_a_second_free_is_known(void **state)
+{
+    uint64_t misuse = nxm_tally(NXM_COUNT_MISUSE);
+    (void)state;
+    CUdeviceptr address = allocate(), released_meanwhile = allocate();
+    mechanism.inside = close_the_door_and_free_again;
+    assert_int_equal(hook_cuMemFree_v2(released_meanwhile), CUDA_SUCCESS);
+    assert_int_equal(second_free, CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(fake.frees, 0);
+    assert_int_equal(nxm_tally(NXM_COUNT_MISUSE), misuse + 1);
+    assert_int_equal(mechanism.released, 1);
     assert_int_equal(nxm_calm_now(), 0);
     hook_cuMemFree_v2(address);
-    assert_int_equal(mechanism.released, released);
+    assert_int_equal(mechanism.released, 1);
     assert_int_equal(nxm_door_wait(), 0);
 }
 
@@ -661,7 +673,7 @@ int main(void)
         TEST(a_scope_is_not_given_up_under_a_quiet_call),
         TEST(into_a_scope_that_is_shut_nobody_goes_quietly),
         TEST(each_reason_ends_the_calm_for_as_long_as_it_lasts),
-        cmocka_unit_test(behind_the_door_nothing_is_quiet),
+        TEST(behind_the_door_nothing_is_quiet_and_a_second_free_is_known),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
