@@ -5,6 +5,7 @@
 #define MOVES 4u         /* chains moved at an operation */
 #define FIRST_CHUNK 4u   /* records */
 #define LARGEST_CHUNK 64u
+#define SIZES 16u        /* of chunks, down to half of it: shards fill evenly, and are not all to need the next one at once */
 #define SECOND_CHAINS 64u
 #define AHEAD 8          /* records that a walk fetches before it reads them */
 #define TRIES 32         /* before a reader waits for its turn */
@@ -65,6 +66,7 @@ static bool add_chunk(struct nxm_shard *shard, struct nxm_supply *supply)
     struct nxm_chunk *chunk;
 
     count = count < FIRST_CHUNK ? FIRST_CHUNK : count > LARGEST_CHUNK ? LARGEST_CHUNK : count;
+    count -= count * (uint32_t)((uintptr_t)shard / sizeof *shard % SIZES) / (2 * SIZES);
     chunk = nxm_supply_take(supply, sizeof *chunk + count * sizeof *chunk->records);
     if (chunk == NULL)
         return false;

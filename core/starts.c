@@ -55,6 +55,18 @@ static void raise_to(uint64_t *last, uint64_t to)
         WRITE(*last, to);
 }
 
+#define REGIONS_OF_PAGE (4096 / (sizeof(struct nxm_stretch) << (NXM_REGION_BITS - NXM_WORD_BITS)))
+
+bool nxm_starts_is_new_page(const struct nxm_starts *starts, uint64_t address)
+{
+    const struct nxm_leaf *leaf = READ(starts->leaves[address >> NXM_LEAF_BITS]);
+    uint64_t first = (uint32_t)address >> NXM_REGION_BITS & ~(REGIONS_OF_PAGE - 1), bits = 0;
+
+    for (uint64_t i = first; leaf != NULL && i < first + REGIONS_OF_PAGE; i++)
+        bits |= READ(leaf->region[i].bits);
+    return bits == 0;
+}
+
 int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last)
 {
     struct nxm_leaf *leaf = leaf_for(starts, address);

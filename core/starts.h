@@ -30,11 +30,11 @@ struct nxm_stretch {
 };
 
 struct nxm_leaf { /* 4 GiB of addresses; only what is used of it is ever touched */
-    struct nxm_spin lock;
-    uint64_t last;
-    uint64_t regions[NXM_REGIONS / 64]; /* which are not empty */
+    struct nxm_stretch words[NXM_WORDS]; /* first: the words of a region lie in one page */
     struct nxm_stretch region[NXM_REGIONS];
-    struct nxm_stretch words[NXM_WORDS];
+    uint64_t regions[NXM_REGIONS / 64]; /* which are not empty */
+    uint64_t last;
+    struct nxm_spin lock;
 };
 
 struct nxm_starts {
@@ -48,6 +48,9 @@ void nxm_starts_clear_all(struct nxm_starts *starts);
 
 /* Notes that a block starts at `address` and ends with the byte at `last`. NXM_ENOMEM, and then it has not. */
 int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last);
+
+/* Will noting a start there be the first touch of a page, as far as that is known? */
+bool nxm_starts_is_new_page(const struct nxm_starts *starts, uint64_t address);
 
 static inline const struct nxm_stretch *nxm_starts_word(const struct nxm_starts *starts, uint64_t address)
 {

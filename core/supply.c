@@ -6,6 +6,8 @@
  * one huge page, which takes a hundred. */
 #define FIRST_PIECE ((size_t)64 << 10)
 #define PIECE ((size_t)512 << 10)
+#define PAGE 4096u
+#define AHEAD (8 * PAGE) /* what stands ready */
 
 struct nxm_piece {
     struct nxm_piece *next;
@@ -30,27 +32,80 @@ static struct nxm_piece *piece_new(struct nxm_supply *supply, size_t bytes)
     return piece;
 }
 
+static bool stock_new(struct nxm_supply *supply, struct nxm_stock *stock, size_t size)
+{
+    struct nxm_piece *piece = piece_new(supply, size);
+
+    if (piece == NULL)
+        return false;
+    stock->at = stock->touched = (char *)(piece + 1);
+    stock->end = (char *)piece + size;
+    return true;
+}
+
+static size_t left_in(const struct nxm_stock *stock)
+{
+    return (size_t)(stock->end - stock->at);
+}
+
 static void *cut(struct nxm_supply *supply, size_t bytes)
 {
     size_t size = supply->pieces == NULL ? FIRST_PIECE : PIECE;
-    struct nxm_piece *piece;
-    char *at = supply->at;
+    char *at;
 
-    if ((size_t)(supply->end - at) >= bytes) {
-        supply->at += bytes;
-        return at;
+    if (left_in(&supply->now) < bytes) {
+        if (bytes > size / 4) { /* what is left of the latest piece stays for smaller ones */
+            struct nxm_piece *piece = piece_new(supply, sizeof *piece + bytes);
+            return piece == NULL ? NULL : piece + 1;
+        }
+        if (supply->next.at == NULL && !stock_new(supply, &supply->next, size))
+            return NULL;
+        supply->now = supply->next;
+        supply->next = (struct nxm_stock){ 0 };
     }
-    if (bytes > size / 4) { /* what is left of the latest piece stays for smaller ones */
-        piece = piece_new(supply, sizeof *piece + bytes);
-        return piece == NULL ? NULL : piece + 1;
-    }
-    piece = piece_new(supply, size);
-    if (piece == NULL)
-        return NULL;
-    at = (char *)(piece + 1);
-    supply->at = at + bytes;
-    supply->end = (char *)piece + size;
+    at = supply->now.at;
+    supply->now.at += bytes;
     return at;
+}
+
+/* The page that comes after what has been touched and what has been cut: nobody has any of it that is written to. */
+static void touch(struct nxm_stock *stock)
+{
+    if (stock->touched < stock->at)
+        stock->touched = stock->at;
+    *(volatile char *)stock->touched = 0;
+    stock->touched += PAGE - (uintptr_t)stock->touched % PAGE;
+}
+
+static size_t ahead_in(const struct nxm_stock *stock)
+{
+    return stock->touched > stock->at ? (size_t)(stock->touched - stock->at) : 0;
+}
+
+static bool is_touched(const struct nxm_stock *stock)
+{
+    return stock->touched == stock->end || left_in(stock) == 0;
+}
+
+static bool wants_more(const struct nxm_supply *supply)
+{
+    bool is_large = supply->pieces != NULL && supply->pieces->next != NULL;
+
+    return is_large && ahead_in(&supply->now) + ahead_in(&supply->next) < AHEAD;
+}
+
+void nxm_supply_touch_ahead(struct nxm_supply *supply)
+{
+    nxm_spin_acquire(&supply->lock, NXM_RANK_SUPPLY);
+    if (wants_more(supply)) {
+        if (!is_touched(&supply->now))
+            touch(&supply->now);
+        else if (supply->next.at == NULL)
+            stock_new(supply, &supply->next, PIECE); /* or not: who needs it tries again */
+        else if (!is_touched(&supply->next))
+            touch(&supply->next);
+    }
+    nxm_spin_release(&supply->lock);
 }
 
 void *nxm_supply_take(struct nxm_supply *supply, size_t bytes)

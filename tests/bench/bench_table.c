@@ -3,6 +3,7 @@
  *
  *   bench_table                        all figures
  *   bench_table pair LIVE NUMBER       insert, claim, remove: NUMBER times
+ *   bench_table touches NUMBER         of so many insertions those that touch two new pages or more
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -301,6 +303,24 @@ static struct worst worst(uint64_t live, enum step step)
     return worst;
 }
 
+/* How many of so many insertions touched two new pages or more. */
+static void print_touches(uint64_t live)
+{
+    struct nxm_blocks *table = filled(0);
+    uint64_t several = 0;
+
+    for (uint64_t i = 0; i < live; i++) {
+        struct rusage before, after;
+
+        getrusage(RUSAGE_THREAD, &before);
+        insert(table, BASE + (i + 1) * BLOCK, 1);
+        getrusage(RUSAGE_THREAD, &after);
+        several += after.ru_minflt - before.ru_minflt > 1;
+    }
+    nxm_blocks_free(table);
+    printf("%ju\n", (uintmax_t)several);
+}
+
 /* --- looking ------------------------------------------------------------------------------------------------------------------ */
 
 static double looking(uint64_t live, uint64_t inside)
@@ -357,6 +377,10 @@ int main(int argc, char **argv)
         struct nxm_blocks *table = filled(strtoull(argv[2], NULL, 0));
 
         pairs(table, BASE, strtoull(argv[3], NULL, 0));
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "touches") == 0) {
+        print_touches(strtoull(argv[2], NULL, 0));
         return 0;
     }
     say("table-lifo-0", at_0 = lifo(0), "ns");

@@ -19,4 +19,9 @@ beside_few=$(each 1000) beside_many=$(each 30000)
 echo "a block: $beside_few beside 1,000 others, $beside_many beside 30,000" | tee "$work/out"
 proves a_block_costs_the_table_no_more_than_it_did '[ "$beside_few" -gt 200 ]' '[ "$beside_few" -le 330 ]'
 proves it_does_so_beside_many_others '[ "$beside_many" -le $((beside_few + 10)) ]' '[ "$beside_many" -gt 200 ]'
+
+"$bench" touches 1000000 >"$work/touches"
+several=$(cat "$work/touches")
+echo "of a million insertions $several touch two new pages or more"
+proves an_insertion_seldom_touches_two_new_pages '[ "${several:-1000000}" -le 110 ]'
 finish
