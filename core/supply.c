@@ -68,23 +68,21 @@ static void *cut(struct nxm_supply *supply, size_t bytes)
     return at;
 }
 
-/* The page that comes after what has been touched and what has been cut: nobody has any of it that is written to. */
-static void touch(struct nxm_stock *stock)
+/* The page that comes after what has been touched and what has been cut: nobody has any of it that is written to. False: there is none. */
+static bool touch(struct nxm_stock *stock)
 {
     if (stock->touched < stock->at)
         stock->touched = stock->at;
+    if (stock->touched == stock->end)
+        return false;
     *(volatile char *)stock->touched = 0;
     stock->touched += PAGE - (uintptr_t)stock->touched % PAGE;
+    return true;
 }
 
 static size_t ahead_in(const struct nxm_stock *stock)
 {
     return stock->touched > stock->at ? (size_t)(stock->touched - stock->at) : 0;
-}
-
-static bool is_touched(const struct nxm_stock *stock)
-{
-    return stock->touched == stock->end || left_in(stock) == 0;
 }
 
 static bool wants_more(const struct nxm_supply *supply)
@@ -97,13 +95,11 @@ static bool wants_more(const struct nxm_supply *supply)
 void nxm_supply_touch_ahead(struct nxm_supply *supply)
 {
     nxm_spin_acquire(&supply->lock, NXM_RANK_SUPPLY);
-    if (wants_more(supply)) {
-        if (!is_touched(&supply->now))
-            touch(&supply->now);
-        else if (supply->next.at == NULL)
-            stock_new(supply, &supply->next, PIECE); /* or not: who needs it tries again */
-        else if (!is_touched(&supply->next))
+    if (wants_more(supply) && !touch(&supply->now)) {
+        if (supply->next.at != NULL)
             touch(&supply->next);
+        else
+            stock_new(supply, &supply->next, PIECE); /* or not: who needs it tries again */
     }
     nxm_spin_release(&supply->lock);
 }
