@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE 4096u
-#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, which older headers lack */
+#include "populate.h"
+
+#define PAGE NXM_POPULATE_PAGE
 
 /* Where no kernel puts anything of itself; the first is the thread sanitizer's for programs, but the address sanitizer's own. */
 static const uint64_t places[] = { UINT64_C(0x4000000000), UINT64_C(0x2a0000000000) };
@@ -73,9 +74,11 @@ static bool is_ours(const struct nxm_arena *arena, int fd)
 /* Takes the room on the disk, by the mapping where the kernel can (5.14), else by the descriptor. */
 static bool claim(const struct nxm_arena *arena, int fd, uint64_t at, uint64_t bytes)
 {
-    if (madvise((char *)(uintptr_t)arena->base + at, bytes, POPULATE_WRITE) == 0)
+    int error = nxm_populate((char *)(uintptr_t)arena->base + at, bytes);
+
+    if (error == 0)
         return true;
-    return errno == EINVAL && is_ours(arena, fd) && posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
+    return error == EINVAL && is_ours(arena, fd) && posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
 }
 
 void *nxm_arena_take(struct nxm_arena *arena, int fd, size_t bytes)

@@ -76,16 +76,13 @@ void nxm_blocks_lacks_room(struct nxm_blocks *table, uint64_t bytes)
     nxm_peak_give(&table->peak, NXM_CLASS_DEVICE, bytes);
 }
 
-/* That a block starts there. An empty one contains nothing that would be looked for. *ret_touches: a page that was never touched. */
-static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block, bool *ret_touches)
+/* That a block starts there. An empty one contains nothing that would be looked for. */
+static __attribute__((noinline)) int mark_start(struct nxm_blocks *table, const struct nxm_block *block)
 {
-    *ret_touches = false;
-    if (block->bytes == 0 || nxm_blocks_start_is_noted(table, block->address, block->bytes))
+    if (block->bytes == 0)
         return NXM_OK;
-    if (block->address >> NXM_STARTS_BITS == 0) {
-        *ret_touches = nxm_starts_is_new_page(&table->starts, block->address);
+    if (block->address >> NXM_STARTS_BITS == 0)
         return nxm_starts_mark(&table->starts, block->address, nxm_blocks_last_byte(block->address, block->bytes));
-    }
     atomic_store(&table->far, true);
     return NXM_OK;
 }
@@ -103,14 +100,11 @@ static void enter(struct nxm_blocks *table, struct nxm_blocks_place place, bool 
 static int insert_inside(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_block *block)
 {
     struct nxm_record *record = nxm_shard_record(place.shard, place.hash, block->address);
-    bool grows = record == NULL && nxm_shard_first_free(place.shard) == NULL, touches;
 
     if (record != NULL && record->block.state != NXM_BLOCK_RELEASING)
         return NXM_EEXIST;
-    if (mark_start(table, block, &touches) != NXM_OK)
+    if (mark_start(table, block) != NXM_OK)
         return NXM_ENOMEM;
-    if (grows && !touches) /* one new page at an insertion */
-        nxm_supply_touch_ahead(&table->supply);
     if (record != NULL) {
         nxm_blocks_sums_leave(place.shard, record->block.class_, record->block.bytes);
         nxm_peak_give(&table->peak, record->block.class_, record->block.bytes);

@@ -45,19 +45,20 @@ void nxm_shard_move_some(struct nxm_shard *shard, struct nxm_supply *supply)
 
 /* At most three records for two chains, if there is memory; shorter chains are no must. The first step is a large one: what is left
  * behind serves shards that are smaller, of which there may be none. */
-static void grow_chains(struct nxm_shard *shard, struct nxm_supply *supply)
+static bool grow_chains(struct nxm_shard *shard, struct nxm_supply *supply)
 {
     uint64_t length = nxm_chains_of(shard->chains)->length;
     struct nxm_chains *more;
 
     if (shard->old != 0 || shard->records <= length + length / 2)
-        return;
+        return false;
     more = nxm_supply_chains(supply, length < SECOND_CHAINS ? SECOND_CHAINS : 2 * length);
     if (more == NULL)
-        return;
+        return false;
     __atomic_store_n(&shard->moved, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&shard->old, shard->chains, __ATOMIC_RELEASE);
     __atomic_store_n(&shard->chains, nxm_chains_word(more), __ATOMIC_RELEASE);
+    return true;
 }
 
 static bool add_chunk(struct nxm_shard *shard, struct nxm_supply *supply)
@@ -86,11 +87,13 @@ static bool add_chunk(struct nxm_shard *shard, struct nxm_supply *supply)
 
 struct nxm_record *nxm_shard_take_more(struct nxm_shard *shard, struct nxm_supply *supply)
 {
-    /* Each touches new pages, so not both at once. */
-    if (shard->last != NULL && shard->last->fresh != shard->last->count)
-        grow_chains(shard, supply);
-    else if (!add_chunk(shard, supply))
-        return NULL;
+    /* Each touches new pages: one of them at once. */
+    if (shard->last == NULL || shard->last->fresh == shard->last->count) {
+        if (!add_chunk(shard, supply))
+            return NULL;
+    } else if (!grow_chains(shard, supply)) {
+        nxm_supply_make_ready(supply);
+    }
     return &shard->last->records[shard->last->fresh++];
 }
 

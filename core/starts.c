@@ -32,6 +32,7 @@ static struct nxm_leaf *leaf_for(struct nxm_starts *starts, uint64_t address)
     nxm_spin_acquire(&starts->lock, NXM_RANK_STARTS);
     leaf = starts->leaves[number];
     if (leaf == NULL && (leaf = nxm_mem_map(sizeof *leaf)) != NULL) {
+        nxm_populate(leaf, offsetof(struct nxm_leaf, words));
         WRITE(starts->leaves[number], leaf);
         WRITE(starts->present[number / 64], starts->present[number / 64] | UINT64_C(1) << number % 64);
     }
@@ -55,16 +56,18 @@ static void raise_to(uint64_t *last, uint64_t to)
         WRITE(*last, to);
 }
 
-#define REGIONS_OF_PAGE (4096 / (sizeof(struct nxm_stretch) << (NXM_REGION_BITS - NXM_WORD_BITS)))
-
-bool nxm_starts_is_new_page(const struct nxm_starts *starts, uint64_t address)
+static bool has_page(const struct nxm_leaf *leaf, uint32_t page)
 {
-    const struct nxm_leaf *leaf = READ(starts->leaves[address >> NXM_LEAF_BITS]);
-    uint64_t first = (uint32_t)address >> NXM_REGION_BITS & ~(REGIONS_OF_PAGE - 1), bits = 0;
+    return (READ(leaf->pages[page / 64]) >> page % 64 & 1) != 0;
+}
 
-    for (uint64_t i = first; leaf != NULL && i < first + REGIONS_OF_PAGE; i++)
-        bits |= READ(leaf->region[i].bits);
-    return bits == 0;
+/* The next page of regions: not to be new together with one of words. */
+static void look_ahead(const struct nxm_leaf *leaf, uint32_t in_leaf)
+{
+    uint32_t half_a_page_on = (in_leaf >> NXM_REGION_BITS) + NXM_POPULATE_PAGE / sizeof *leaf->region / 2;
+
+    if (half_a_page_on < NXM_REGIONS)
+        (void)READ(leaf->region[half_a_page_on].bits);
 }
 
 int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last)
@@ -72,11 +75,19 @@ int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last)
     struct nxm_leaf *leaf = leaf_for(starts, address);
     uint32_t in_leaf = (uint32_t)address;
     struct nxm_stretch *region, *word;
+    uint32_t page;
 
     if (leaf == NULL)
         return NXM_ENOMEM;
     region = &leaf->region[in_leaf >> NXM_REGION_BITS];
     word = &leaf->words[in_leaf >> NXM_WORD_BITS];
+    page = (in_leaf >> NXM_WORD_BITS) / NXM_WORDS_OF_PAGE;
+    if (!has_page(leaf, page))
+        nxm_populate(&leaf->words[page * NXM_WORDS_OF_PAGE], NXM_POPULATE_PAGE);
+    else if (nxm_starts_has(word, address, last))
+        return NXM_OK;
+    else
+        look_ahead(leaf, in_leaf);
     nxm_spin_acquire(&leaf->lock, NXM_RANK_STARTS);
     raise_to(&leaf->last, last);
     raise_to(&region->last, last);
@@ -84,6 +95,7 @@ int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last)
     set(&leaf->regions[in_leaf >> NXM_REGION_BITS >> 6], in_leaf >> NXM_REGION_BITS);
     set(&region->bits, in_leaf >> NXM_WORD_BITS);
     set(&word->bits, in_leaf >> NXM_GRANULE_BITS);
+    set(&leaf->pages[page / 64], page);
     nxm_spin_release(&leaf->lock);
     return NXM_OK;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "populate.h"
 #include "spin.h"
 
 #define NXM_GRANULE_BITS 10  /* blocks that start in the same granule share a chain of shard.h, and a bit here */
@@ -29,12 +30,15 @@ struct nxm_stretch {
     uint64_t last;
 };
 
+#define NXM_WORDS_OF_PAGE (NXM_POPULATE_PAGE / sizeof(struct nxm_stretch))
+
 struct nxm_leaf { /* 4 GiB of addresses; only what is used of it is ever touched */
-    struct nxm_stretch words[NXM_WORDS]; /* first: the words of a region lie in one page */
-    struct nxm_stretch region[NXM_REGIONS];
-    uint64_t regions[NXM_REGIONS / 64]; /* which are not empty */
-    uint64_t last;
     struct nxm_spin lock;
+    uint64_t last;
+    uint64_t regions[NXM_REGIONS / 64]; /* which are not empty */
+    uint64_t pages[NXM_WORDS / NXM_WORDS_OF_PAGE / 64]; /* of words, to which somebody has come */
+    struct nxm_stretch region[NXM_REGIONS];
+    struct nxm_stretch words[NXM_WORDS] __attribute__((aligned(NXM_POPULATE_PAGE)));
 };
 
 struct nxm_starts {
@@ -46,11 +50,8 @@ struct nxm_starts {
 int nxm_starts_init(struct nxm_starts *starts); /* NXM_ENOMEM */
 void nxm_starts_clear_all(struct nxm_starts *starts);
 
-/* Notes that a block starts at `address` and ends with the byte at `last`. NXM_ENOMEM, and then it has not. */
+/* Notes that a block starts at `address` and ends with the byte at `last`, unless that is noted. NXM_ENOMEM, and then it is not. */
 int nxm_starts_mark(struct nxm_starts *starts, uint64_t address, uint64_t last);
-
-/* Will noting a start there be the first touch of a page, as far as that is known? */
-bool nxm_starts_is_new_page(const struct nxm_starts *starts, uint64_t address);
 
 static inline const struct nxm_stretch *nxm_starts_word(const struct nxm_starts *starts, uint64_t address)
 {

@@ -1,13 +1,13 @@
 #include "supply.h"
 
 #include "mem.h"
+#include "populate.h"
 
-/* A page that is touched for the first time is some microseconds, a call for more of them too; pieces below 2 MiB are never made
- * one huge page, which takes a hundred. */
+/* A call for more pages is some microseconds; pieces below 2 MiB are never made one huge page, which takes a hundred. */
 #define FIRST_PIECE ((size_t)64 << 10)
 #define PIECE ((size_t)512 << 10)
-#define PAGE 4096u
-#define AHEAD (8 * PAGE) /* what stands ready */
+#define STEP ((size_t)16 << 10) /* touched at once; pieces that are cut up are so many steps */
+#define FEW STEP                /* when less stands ready */
 
 struct nxm_piece {
     struct nxm_piece *next;
@@ -20,86 +20,91 @@ static size_t rounded(size_t bytes)
     return (bytes + 31) & ~(size_t)31;
 }
 
-static struct nxm_piece *piece_new(struct nxm_supply *supply, size_t bytes)
-{
-    struct nxm_piece *piece = nxm_mem_map_kept(bytes);
-
-    if (piece == NULL)
-        return NULL;
-    piece->bytes = bytes;
-    piece->next = supply->pieces;
-    supply->pieces = piece;
-    return piece;
-}
-
-static bool stock_new(struct nxm_supply *supply, struct nxm_stock *stock, size_t size)
-{
-    struct nxm_piece *piece = piece_new(supply, size);
-
-    if (piece == NULL)
-        return false;
-    stock->at = stock->touched = (char *)(piece + 1);
-    stock->end = (char *)piece + size;
-    return true;
-}
-
 static size_t left_in(const struct nxm_stock *stock)
 {
     return (size_t)(stock->end - stock->at);
 }
 
+static size_t size_of_next(const struct nxm_supply *supply)
+{
+    return supply->pieces == NULL ? FIRST_PIECE : PIECE;
+}
+
+static void keep(struct nxm_supply *supply, struct nxm_piece *piece, size_t bytes)
+{
+    piece->bytes = bytes;
+    piece->next = supply->pieces;
+    supply->pieces = piece;
+}
+
+/* A piece of its own. */
+static void *cut_large(struct nxm_supply *supply, size_t bytes)
+{
+    struct nxm_piece *piece = nxm_mem_map_kept(sizeof *piece + bytes);
+
+    if (piece == NULL)
+        return NULL;
+    keep(supply, piece, sizeof *piece + bytes);
+    return piece + 1;
+}
+
+/* It is not written to before it is used, which would be a fault. */
+static bool map_next(struct nxm_supply *supply)
+{
+    size_t size = size_of_next(supply);
+    char *at = nxm_mem_map_kept(size);
+
+    if (at == NULL)
+        return false;
+    supply->next = (struct nxm_stock){ at, at, at + size };
+    return true;
+}
+
+static void use_next(struct nxm_supply *supply)
+{
+    struct nxm_piece *piece = (void *)supply->next.at;
+
+    keep(supply, piece, left_in(&supply->next));
+    supply->now = supply->next;
+    supply->now.at += sizeof *piece;
+    supply->next = (struct nxm_stock){ 0 };
+}
+
 static void *cut(struct nxm_supply *supply, size_t bytes)
 {
-    size_t size = supply->pieces == NULL ? FIRST_PIECE : PIECE;
     char *at;
 
     if (left_in(&supply->now) < bytes) {
-        if (bytes > size / 4) { /* what is left of the latest piece stays for smaller ones */
-            struct nxm_piece *piece = piece_new(supply, sizeof *piece + bytes);
-            return piece == NULL ? NULL : piece + 1;
-        }
-        if (supply->next.at == NULL && !stock_new(supply, &supply->next, size))
+        if (bytes > size_of_next(supply) / 4) /* what is left of the latest piece stays for smaller ones */
+            return cut_large(supply, bytes);
+        if (supply->next.at == NULL && !map_next(supply))
             return NULL;
-        supply->now = supply->next;
-        supply->next = (struct nxm_stock){ 0 };
+        use_next(supply);
     }
     at = supply->now.at;
     supply->now.at += bytes;
     return at;
 }
 
-/* The page that comes after what has been touched and what has been cut: nobody has any of it that is written to. False: there is none. */
-static bool touch(struct nxm_stock *stock)
+static void step(struct nxm_stock *stock)
 {
-    if (stock->touched < stock->at)
-        stock->touched = stock->at;
-    if (stock->touched == stock->end)
-        return false;
-    *(volatile char *)stock->touched = 0;
-    stock->touched += PAGE - (uintptr_t)stock->touched % PAGE;
-    return true;
+    nxm_populate(stock->ready, STEP);
+    stock->ready += STEP;
 }
 
-static size_t ahead_in(const struct nxm_stock *stock)
+/* One call at a time. */
+void nxm_supply_make_ready(struct nxm_supply *supply)
 {
-    return stock->touched > stock->at ? (size_t)(stock->touched - stock->at) : 0;
-}
+    struct nxm_stock *now = &supply->now, *next = &supply->next;
 
-static bool wants_more(const struct nxm_supply *supply)
-{
-    bool is_large = supply->pieces != NULL && supply->pieces->next != NULL;
-
-    return is_large && ahead_in(&supply->now) + ahead_in(&supply->next) < AHEAD;
-}
-
-void nxm_supply_touch_ahead(struct nxm_supply *supply)
-{
     nxm_spin_acquire(&supply->lock, NXM_RANK_SUPPLY);
-    if (wants_more(supply) && !touch(&supply->now)) {
-        if (supply->next.at != NULL)
-            touch(&supply->next);
+    if (now->ready - now->at + (next->ready - next->at) < (ptrdiff_t)FEW) {
+        if (now->ready != now->end)
+            step(now);
+        else if (next->at != NULL)
+            step(next);
         else
-            stock_new(supply, &supply->next, PIECE); /* or not: who needs it tries again */
+            map_next(supply); /* or not: who needs it tries again */
     }
     nxm_spin_release(&supply->lock);
 }
@@ -151,5 +156,6 @@ void nxm_supply_clear(struct nxm_supply *supply)
         supply->pieces = piece->next;
         nxm_mem_unmap(piece, piece->bytes);
     }
+    nxm_mem_unmap(supply->next.at, left_in(&supply->next));
     *supply = (struct nxm_supply){ 0 };
 }

@@ -17,14 +17,14 @@ struct nxm_chains {
     uint64_t heads[]; /* see shard.h */
 };
 
-/* What is left of a piece, from `at` on. Each of its pages up to `touched` has been. */
+/* What is left of a piece, from `at` on. Its pages up to `ready` have been touched, where the kernel can. */
 struct nxm_stock {
-    char *at, *touched, *end;
+    char *at, *ready, *end;
 };
 
 struct nxm_supply {
     struct nxm_spin lock;
-    struct nxm_stock now, next; /* next: stands ready for when the first is used up, or not there yet */
+    struct nxm_stock now, next; /* next: for when the first is used up, or not there yet */
     struct nxm_piece *pieces;
     struct nxm_chains *spare[32]; /* by the logarithm of the length */
 };
@@ -32,9 +32,8 @@ struct nxm_supply {
 /* Zero-filled, aligned to 32 bytes. NULL: no memory. */
 void *nxm_supply_take(struct nxm_supply *supply, size_t bytes);
 
-/* Touches one of the pages that come next, or maps more, until a few stand ready: who takes memory then seldom touches new pages, let alone
- * several. What is taken already is not written to. Nothing while there is one piece. */
-void nxm_supply_touch_ahead(struct nxm_supply *supply);
+/* Touches pages that come next, or maps more, if few stand ready: for who takes nothing now, so that who does seldom has to. */
+void nxm_supply_make_ready(struct nxm_supply *supply);
 
 /* All heads empty. NULL: no memory. It is given back with all heads empty. */
 struct nxm_chains *nxm_supply_chains(struct nxm_supply *supply, uint64_t length);

@@ -3,7 +3,7 @@
  *
  *   bench_table                        all figures
  *   bench_table pair LIVE NUMBER       insert, claim, remove: NUMBER times
- *   bench_table touches NUMBER         of so many insertions those that touch two new pages or more
+ *   bench_table faults NUMBER          of so many insertions those that a fault interrupts, and how many pages calls populated
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -311,34 +312,32 @@ static long faults(void)
     return usage.ru_minflt;
 }
 
-/* Of a new page that is read first: most kernels show a page of zeros, and come again when it is written. */
-static long faults_of_a_page(void)
-{
-    volatile char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    long before = faults();
+/* Pages that the table has populated by a call are no faults of the insertion. */
+static long populated;
 
-    check(page == MAP_FAILED ? NXM_ENOMEM : NXM_OK);
-    *page = (char)(*page + 1);
-    before = faults() - before;
-    munmap((void *)page, PAGE);
-    return before;
+int madvise(void *at, size_t bytes, int advice)
+{
+    long before = faults();
+    int result = (int)syscall(SYS_madvise, at, bytes, advice);
+
+    populated += faults() - before;
+    return result;
 }
 
-/* How many of so many insertions touched two new pages or more. */
-static void print_touches(uint64_t live)
+/* How many of so many insertions were interrupted by a fault, and how many pages were populated instead. */
+static void print_faulting(uint64_t live)
 {
     struct nxm_blocks *table = filled(0);
-    long of_a_page = faults_of_a_page();
-    uint64_t several = 0;
+    uint64_t faulting = 0;
 
     for (uint64_t i = 0; i < live; i++) {
-        long before = faults();
+        long before = faults() - populated;
 
         insert(table, BASE + (i + 1) * BLOCK, 1);
-        several += faults() - before > of_a_page;
+        faulting += faults() - populated > before;
     }
     nxm_blocks_free(table);
-    printf("%ju\n", (uintmax_t)several);
+    printf("%ju %ld\n", (uintmax_t)faulting, populated);
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------------------ */
@@ -399,8 +398,8 @@ int main(int argc, char **argv)
         pairs(table, BASE, strtoull(argv[3], NULL, 0));
         return 0;
     }
-    if (argc == 3 && strcmp(argv[1], "touches") == 0) {
-        print_touches(strtoull(argv[2], NULL, 0));
+    if (argc == 3 && strcmp(argv[1], "faults") == 0) {
+        print_faulting(strtoull(argv[2], NULL, 0));
         return 0;
     }
     say("table-lifo-0", at_0 = lifo(0), "ns");

@@ -1,4 +1,4 @@
-/* core/shard, supply and spin by themselves: what a reader does when somebody writes at the worst moment, how chains grow. */
+/* core/shard and spin by themselves: what a reader does when somebody writes at the worst moment, how chains grow. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -260,110 +260,6 @@ static void chains_that_are_given_back_are_empty_and_serve_again_once(void **sta
     assert_ptr_equal(nxm_supply_chains(&supply, 64), second);
 }
 
-static void what_comes_from_the_supply_is_empty_and_nobody_elses(void **state)
-{
-    (void)state;
-    for (size_t bytes = 32; bytes < 1 << 20; bytes += bytes / 3 + 32) {
-        unsigned char *memory = nxm_supply_take(&supply, bytes);
-
-        assert_int_equal((uintptr_t)memory % 32, 0);
-        for (size_t i = 0; i < bytes; i++)
-            assert_int_equal(memory[i], 0);
-        memset(memory, 1, bytes);
-    }
-}
-
-/* --- pages that stand ready ------------------------------------------------------------------------------------------- */
-
-static size_t resident_from(const char *at, const char *end)
-{
-    size_t pages = 0;
-    unsigned char there;
-
-    for (uintptr_t page = ((uintptr_t)at + PAGE - 1) / PAGE * PAGE; page < (uintptr_t)end; page += PAGE) {
-        assert_int_equal(mincore((void *)page, PAGE, &there), 0);
-        pages += there & 1;
-    }
-    return pages;
-}
-
-static size_t ready(void)
-{
-    size_t pages = resident_from(supply.now.at, supply.now.end);
-
-    return pages + (supply.next.at == NULL ? 0 : resident_from(supply.next.at, supply.next.end));
-}
-
-static void grow_large(void)
-{
-    assert_non_null(nxm_supply_take(&supply, PAGE));
-    for (const struct nxm_piece *first = supply.pieces; supply.pieces == first;)
-        assert_non_null(nxm_supply_take(&supply, PAGE));
-}
-
-static void one_page_more_stands_ready_each_time_until_there_are_eight(void **state)
-{
-    (void)state;
-    grow_large();
-    for (size_t i = 0; i < 100; i++) {
-        size_t before = ready();
-
-        nxm_supply_touch_ahead(&supply);
-        assert_in_range(ready(), before, before + 1);
-    }
-    assert_in_range(ready(), 8, 9);
-}
-
-static void a_small_supply_touches_nothing_ahead(void **state)
-{
-    (void)state;
-    nxm_supply_touch_ahead(&supply);
-    assert_null(supply.pieces);
-    assert_non_null(nxm_supply_take(&supply, 64));
-    for (int i = 0; i < 10; i++)
-        nxm_supply_touch_ahead(&supply);
-    assert_int_equal(ready(), 0);
-}
-
-/* Up to the end of a piece and beyond it. */
-static void what_stands_ready_goes_on_in_the_next_piece_and_is_nobody_elses(void **state)
-{
-    unsigned char *taken[400];
-
-    (void)state;
-    grow_large();
-    for (size_t i = 0; i < 400; i++) {
-        taken[i] = nxm_supply_take(&supply, 3 * PAGE + 32 * (i % 5));
-        assert_non_null(taken[i]);
-        for (size_t j = 0; j < 3 * PAGE; j++)
-            assert_int_equal(taken[i][j], 0);
-        memset(taken[i], 7, 3 * PAGE);
-        for (size_t j = 0; j < i % 7; j++)
-            nxm_supply_touch_ahead(&supply);
-    }
-    for (size_t i = 0; i < 400; i++) {
-        for (size_t j = 0; j < 3 * PAGE; j++)
-            assert_int_equal(taken[i][j], 7);
-    }
-}
-
-static void where_nothing_can_be_mapped_ahead_it_is_mapped_when_it_is_needed(void **state)
-{
-    (void)state;
-    grow_large();
-    while (supply.now.end - supply.now.at >= (ptrdiff_t)PAGE)
-        assert_non_null(nxm_supply_take(&supply, PAGE));
-    while (supply.now.touched != supply.now.end && supply.now.touched - supply.now.at < (ptrdiff_t)PAGE)
-        nxm_supply_touch_ahead(&supply);
-    nxm_mem_fail_at(1);
-    nxm_supply_touch_ahead(&supply);
-    assert_null(supply.next.at);
-    nxm_mem_fail_at(1);
-    assert_null(nxm_supply_take(&supply, 2 * PAGE));
-    nxm_mem_fail_at(0);
-    assert_non_null(nxm_supply_take(&supply, 2 * PAGE));
-}
-
 #define with_shard(test) cmocka_unit_test_setup_teardown(test, start, end)
 
 int main(void)
@@ -378,11 +274,6 @@ int main(void)
         with_shard(chains_stay_short),
         with_shard(shards_that_fill_evenly_need_room_at_different_times),
         with_shard(chains_that_are_given_back_are_empty_and_serve_again_once),
-        with_shard(what_comes_from_the_supply_is_empty_and_nobody_elses),
-        with_shard(one_page_more_stands_ready_each_time_until_there_are_eight),
-        with_shard(a_small_supply_touches_nothing_ahead),
-        with_shard(what_stands_ready_goes_on_in_the_next_piece_and_is_nobody_elses),
-        with_shard(where_nothing_can_be_mapped_ahead_it_is_mapped_when_it_is_needed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
