@@ -87,7 +87,7 @@ static bool add_chunk(struct nxm_shard *shard, struct nxm_supply *supply)
 
 struct nxm_record *nxm_shard_take_more(struct nxm_shard *shard, struct nxm_supply *supply)
 {
-    /* Each touches new pages: one of them at once. */
+    /* Each touches new pages, or populates some: one of them at once. */
     if (shard->last == NULL || shard->last->fresh == shard->last->count) {
         if (!add_chunk(shard, supply))
             return NULL;
