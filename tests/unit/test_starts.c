@@ -110,6 +110,19 @@ static void what_is_noted_is_noted_once_and_further_when_a_block_reaches_further
     assert_int_equal(granule, BASE >> NXM_GRANULE_BITS);
 }
 
+static void only_what_is_noted_is_said_to_be(void **state)
+{
+    uint64_t far = BASE | UINT64_C(1) << 50; /* for which there are no bits */
+
+    (void)state;
+    assert_false(nxm_starts_has(nxm_starts_word(&starts, BASE), BASE, BASE));
+    calls_to_mark(BASE, BASE + 1023);
+    assert_true(nxm_starts_has(nxm_starts_word(&starts, BASE + 1023), BASE + 1023, BASE + 1023));
+    assert_false(nxm_starts_has(nxm_starts_word(&starts, BASE), BASE, BASE + 1024));
+    assert_false(nxm_starts_has(nxm_starts_word(&starts, BASE + 1024), BASE + 1024, BASE));
+    assert_false(nxm_starts_has(nxm_starts_word(&starts, far), far, BASE));
+}
+
 /* The end of a leaf, where there is no next page to look at. */
 static void the_last_regions_of_a_leaf_are_noted_like_others(void **state)
 {
@@ -144,6 +157,7 @@ int main(void)
         TEST(who_comes_back_to_a_page_that_is_empty_again_populates_nothing),
         TEST(the_words_of_a_region_lie_in_one_page),
         TEST(what_is_noted_is_noted_once_and_further_when_a_block_reaches_further),
+        TEST(only_what_is_noted_is_said_to_be),
         TEST(the_last_regions_of_a_leaf_are_noted_like_others),
         TEST(without_memory_for_its_leaf_nothing_is_noted),
     };
