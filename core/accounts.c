@@ -112,7 +112,7 @@ static bool revive(struct nxm_allocator *allocator, const struct nxm_block *bloc
 {
     struct nxm_blocks *blocks = allocator->options.blocks;
 
-    if (nxm_blocks_claim(blocks, block->address, block->id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL) != NXM_OK)
+    if (nxm_blocks_revive(blocks, block) != NXM_OK)
         return false; /* the plugin has handed its address out again */
     return !atomic_load(&allocator->going) ||
            nxm_blocks_claim(blocks, block->address, block->id, NXM_BLOCK_LIVE, NXM_BLOCK_RELEASING, NULL) != NXM_OK;

@@ -71,14 +71,14 @@ static bool is_ours(const struct nxm_arena *arena, int fd)
     return fstat(fd, &st) == 0 && (uint64_t)st.st_dev == arena->device && (uint64_t)st.st_ino == arena->inode;
 }
 
-/* Takes the room on the disk, by the mapping where the kernel can (5.14), else by the descriptor. */
+/* Takes the room on the disk, by the mapping where the kernel can (5.14) and may, else by the descriptor. */
 static bool claim(const struct nxm_arena *arena, int fd, uint64_t at, uint64_t bytes)
 {
     int error = nxm_populate((char *)(uintptr_t)arena->base + at, bytes);
 
     if (error == 0)
         return true;
-    return error == EINVAL && is_ours(arena, fd) && posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
+    return error != ENOMEM && error != EFAULT && is_ours(arena, fd) && posix_fallocate(fd, (off_t)at, (off_t)bytes) == 0;
 }
 
 void *nxm_arena_take(struct nxm_arena *arena, int fd, size_t bytes)

@@ -154,20 +154,60 @@ int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block)
     return NXM_OK;
 }
 
-int nxm_blocks_insert_again(struct nxm_blocks *table, const struct nxm_block *block)
+/* It does not count as another one. */
+static int put_back(struct nxm_blocks *table, struct nxm_blocks_place place, const struct nxm_block *block)
 {
-    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
-    int result = nxm_blocks_insert(table, block);
+    int result = insert_inside(table, place, block);
 
     if (result != NXM_OK)
         return result;
-    enter(table, place, false);
     place.shard->sums[block->class_].in_blocks--;
     place.shard->sums[block->class_].in_bytes -= block->bytes;
     place.shard->sums[block->class_].out_blocks--;
     place.shard->sums[block->class_].out_bytes -= block->bytes;
-    nxm_shard_release(place.shard);
     return NXM_OK;
+}
+
+int nxm_blocks_insert_again(struct nxm_blocks *table, struct nxm_block *block)
+{
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
+    const struct nxm_record *record;
+    struct nxm_block again = *block;
+    int result;
+
+    again.flags |= NXM_BLOCK_AGAIN;
+    enter(table, place, false);
+    record = nxm_shard_record(place.shard, place.hash, block->address);
+    if (record == NULL)
+        result = put_back(table, place, &again);
+    else
+        result = record->block.state == NXM_BLOCK_RELEASING && (record->block.flags & NXM_BLOCK_AGAIN) != 0 ? NXM_EBUSY : NXM_EEXIST;
+    nxm_shard_release(place.shard);
+    if (result == NXM_EBUSY || result == NXM_ENOMEM)
+        block->flags |= NXM_BLOCK_UNRECORDED;
+    return result;
+}
+
+int nxm_blocks_revive(struct nxm_blocks *table, const struct nxm_block *block)
+{
+    struct nxm_blocks_place place = nxm_blocks_place_of(table, block->address);
+    struct nxm_block live = *block;
+    struct nxm_record *record;
+    int result = NXM_ENOENT;
+
+    live.state = NXM_BLOCK_LIVE;
+    live.flags &= ~(NXM_BLOCK_AGAIN | NXM_BLOCK_UNRECORDED);
+    enter(table, place, false);
+    record = nxm_shard_record(place.shard, place.hash, block->address);
+    if (record != NULL && record->block.id == block->id && record->block.state == NXM_BLOCK_RELEASING) {
+        __atomic_store_n(&record->block.flags, record->block.flags & ~NXM_BLOCK_AGAIN, __ATOMIC_RELEASE);
+        __atomic_store_n(&record->block.state, (uint8_t)NXM_BLOCK_LIVE, __ATOMIC_RELEASE);
+        result = NXM_OK;
+    } else if ((block->flags & NXM_BLOCK_UNRECORDED) != 0) {
+        result = put_back(table, place, &live);
+    }
+    nxm_shard_release(place.shard);
+    return result;
 }
 
 static inline int claim_inside(struct nxm_record *record, uint64_t id, unsigned from, enum nxm_block_state to, struct nxm_block *ret_block)

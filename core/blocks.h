@@ -33,7 +33,9 @@ enum nxm_block_state {
     NXM_BLOCK_RELEASING = 4,
 };
 
-#define NXM_BLOCK_PLAIN 1u /* owned and mapped are what was requested */
+#define NXM_BLOCK_PLAIN 1u           /* owned and mapped are what was requested */
+#define NXM_BLOCK_AGAIN 0x100u       /* it was out of the table for a while, nxm_blocks_insert_again */
+#define NXM_BLOCK_UNRECORDED 0x200u  /* it still is, and may be the one that belongs there */
 
 struct nxm_block {
     uint64_t address;
@@ -73,8 +75,13 @@ void nxm_blocks_adopt(struct nxm_blocks *table, const struct nxm_arena *arena);
  * NXM_EINVAL: id 0, no state, or no such class. Replaces a RELEASING one. */
 int nxm_blocks_insert(struct nxm_blocks *table, const struct nxm_block *block);
 
-/* The same of a block that was taken out by mistake: it does not count as another one. */
-int nxm_blocks_insert_again(struct nxm_blocks *table, const struct nxm_block *block);
+/* A RELEASING block that was taken out comes back, and does not count as another one. It replaces none, for what came meanwhile is newer
+ * (NXM_EEXIST), unless that came back too: then nobody knows (NXM_EBUSY, and UNRECORDED is set in its flags, as with NXM_ENOMEM). */
+int nxm_blocks_insert_again(struct nxm_blocks *table, struct nxm_block *block);
+
+/* A RELEASING block is live again, an UNRECORDED one too. NXM_ENOENT: another stands there, or none; NXM_EEXIST: a live one;
+ * NXM_ENOMEM: as nxm_blocks_insert. */
+int nxm_blocks_revive(struct nxm_blocks *table, const struct nxm_block *block);
 
 /* Moves the record from one of the states in mask `from` to `to`, for one winner. On success *ret_block
  * (NULL allowed) is the record as it was before. NXM_ENOENT: no such address. NXM_EBUSY: another state;

@@ -193,6 +193,12 @@ static inline uint64_t nxm_seat_note(uint64_t address, uint64_t id)
     return address + id;
 }
 
+/* The address of the release that sits there quietly. */
+static inline uint64_t nxm_seat_address(const struct nxm_seat *seat, uint64_t id)
+{
+    return seat->releases - id;
+}
+
 /* On the thread of who sits there quietly, who is asking the plugin: it is either his still, or taken. */
 static inline bool nxm_seat_take_quiet(struct nxm_seat *seat, uint64_t id)
 {

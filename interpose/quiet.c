@@ -58,12 +58,12 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
 /* It is on its way back and can be found again, unless a newcomer stands there by now. */
 static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_release *release, struct nxm_block *ret_block)
 {
-    uint64_t address = (uint64_t)(uintptr_t)nxm_thread.words.allocation.ptr;
+    /* Not by the words that the plugin was shown: it may have written there. */
+    uint64_t address = nxm_seat_address(release->seat, nxm_quiet_id(release));
     struct nxm_block gone;
 
     *ret_block = block_of(scope, release->bytes, nxm_quiet_id(release));
     ret_block->address = address;
-    ret_block->align = nxm_thread.words.allocation.align;
     ret_block->owned = ret_block->mapped = release->bytes;
     if (nxm_blocks_find_gone(nxm_table(NXM_TABLE_MEMORY), address, &gone) && gone.id == nxm_quiet_id(release)) {
         ret_block->api = gone.api;

@@ -36,6 +36,7 @@ static struct mechanism {
     unsigned asked, asked_quietly, released;
     uint32_t fails, refuses;  /* with that status */
     bool keeps;               /* what is released stays queued */
+    bool scribbles;           /* over what it is told to release */
     uint64_t kept_id, kept_ticket;
     NxmemAllocResult answers; /* with that, if its size is not 0 */
     NxmemCudaOrder order;     /* of the last call */
@@ -101,6 +102,8 @@ static NxmemStatus enqueue_release_on(void *ctx, const NxmemCudaOrder *order, co
     *ticket = allocation->allocation_id;
     if (mechanism.inside)
         mechanism.inside((uintptr_t)allocation->ptr);
+    if (mechanism.scribbles)
+        *(NxmemAllocation *)(uintptr_t)allocation = (NxmemAllocation){ .ptr = (uint8_t *)ground + 1 };
     if (mechanism.refuses)
         return status_of(mechanism.refuses);
     take_back(allocation->ptr);
@@ -504,6 +507,23 @@ static void a_refused_free_leaves_the_block_live(void **state)
     assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
 }
 
+static void a_plugin_that_writes_where_it_is_told_of_a_block_moves_no_record(void **state)
+{
+    struct nxm_block before, block;
+    CUdeviceptr address = allocate();
+    (void)state;
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &before), NXM_OK);
+    mechanism.refuses = NXMEM_STATUS_BUSY;
+    mechanism.scribbles = true;
+    assert_int_not_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
+    assert_memory_equal(&block, &before, sizeof block);
+    mechanism.refuses = 0;
+    mechanism.scribbles = false;
+    assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_ENOENT);
+}
+
 static void a_free_that_stays_pins_the_scope_until_it_is_over(void **state)
 {
     struct nxm_block block;
@@ -668,6 +688,7 @@ int main(void)
         TEST(a_refused_allocation_is_asked_for_again_when_it_was_not_calm),
         TEST(what_is_answered_oddly_is_recorded_the_general_way),
         TEST(a_refused_free_leaves_the_block_live),
+        TEST(a_plugin_that_writes_where_it_is_told_of_a_block_moves_no_record),
         TEST(a_free_that_stays_pins_the_scope_until_it_is_over),
         TEST(a_second_free_during_a_quiet_one_never_reaches_the_driver),
         TEST(a_scope_is_not_given_up_under_a_quiet_call),

@@ -80,6 +80,21 @@ static void an_older_kernel_takes_the_room_by_the_descriptor(void **state)
     assert_int_equal(atomic_load(&arena->missed), 0);
 }
 
+/* Filters of system calls answer what they like. */
+static void where_the_kernel_may_not_the_room_is_taken_by_the_descriptor(void **state)
+{
+    const int answers[] = { EPERM, ENOSYS, EACCES };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        blkcnt_t before = blocks_of(fd);
+
+        populating = answers[i];
+        assert_non_null(nxm_arena_take(arena, fd, PAGES));
+        assert_true(blocks_of(fd) >= before + PAGES / 512);
+    }
+}
+
 static void a_newer_kernel_needs_no_descriptor(void **state)
 {
     (void)state;
@@ -94,6 +109,8 @@ static void a_disk_without_room_is_not_asked_again(void **state)
 
     (void)state;
     populating = EFAULT;
+    nothing_is_taken();
+    populating = ENOMEM;
     nothing_is_taken();
     assert_int_equal(blocks_of(fd), before);
 }
@@ -149,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_older_kernel_takes_the_room_by_the_descriptor),
+        TEST(where_the_kernel_may_not_the_room_is_taken_by_the_descriptor),
         TEST(a_newer_kernel_needs_no_descriptor),
         TEST(a_disk_without_room_is_not_asked_again),
         TEST(a_descriptor_that_the_program_closed_gives_nothing),

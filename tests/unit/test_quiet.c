@@ -11,6 +11,7 @@
 
 #include "core/accounts.h"
 #include "core/deferred.h"
+#include "core/mem.h"
 #include "core/terminal.h"
 #include "support/fake.h"
 #include "support/host.h"
@@ -589,6 +590,128 @@ static void a_release_that_the_plugin_refuses_leaves_the_block_live(void **state
     assert_nothing_is_left();
 }
 
+/* The plugin hands an address out again before the release of what was there is over, which comes back meanwhile. */
+static void who_comes_back_finds_out_who_stands_there(void **state)
+{
+    uint64_t address = (uintptr_t)memory;
+    struct nxm_block first = { .address = address, .bytes = 4096, .id = nxm_block_next_id(), .state = NXM_BLOCK_RELEASING }, second = first, found;
+
+    (void)state;
+    second.id = nxm_block_next_id();
+    assert_int_equal(nxm_blocks_insert(host.blocks, &first), NXM_OK); /* is newer */
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &second), NXM_EEXIST);
+    assert_int_equal(second.flags, 0);
+    assert_int_equal(nxm_blocks_remove(host.blocks, address, first.id), NXM_OK);
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &first), NXM_OK); /* came back too */
+    assert_int_equal(first.flags, 0);
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &second), NXM_EBUSY);
+    assert_int_equal(second.flags, NXM_BLOCK_UNRECORDED);
+    assert_int_equal(nxm_blocks_revive(host.blocks, &first), NXM_OK);
+    assert_int_equal(nxm_blocks_find(host.blocks, address, &found), NXM_OK);
+    assert_int_equal(found.flags, 0);
+    assert_int_equal(nxm_blocks_revive(host.blocks, &first), NXM_ENOENT);
+    assert_int_equal(nxm_blocks_revive(host.blocks, &second), NXM_EEXIST);
+    second.flags = 0;
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &second), NXM_EEXIST);
+    assert_int_equal(second.flags, 0);
+    assert_int_equal(nxm_blocks_remove(host.blocks, address, first.id), NXM_OK);
+    assert_int_equal(nxm_blocks_revive(host.blocks, &second), NXM_ENOENT);
+    second.address += UINT64_C(1) << 40; /* where there are no bits yet */
+    nxm_mem_fail_at(1);
+    assert_int_equal(nxm_blocks_insert_again(host.blocks, &second), NXM_ENOMEM);
+    nxm_mem_fail_at(0);
+    assert_int_equal(second.flags, NXM_BLOCK_UNRECORDED);
+    assert_int_equal(nxm_blocks_revive(host.blocks, &second), NXM_OK);
+    assert_int_equal(nxm_blocks_find(host.blocks, second.address, &found), NXM_OK);
+    assert_int_equal(found.flags, 0);
+    assert_int_equal(nxm_blocks_remove(host.blocks, second.address, second.id), NXM_OK);
+}
+
+static void who_comes_back_does_not_take_the_place_of_a_newcomer(void **state)
+{
+    uint64_t address = block_with_seat(4096);
+    struct nxm_block newcomer = { .address = address, .bytes = 8192, .align = ALIGN, .id = nxm_block_next_id(), .class_ = NXM_CLASS_DEVICE,
+                                  .state = NXM_BLOCK_RELEASING };
+    struct nxm_release ended;
+    struct nxm_error error;
+    uint32_t refused;
+
+    (void)state;
+    take(address);
+    ask();
+    assert_int_equal(nxm_blocks_insert(host.blocks, &newcomer), NXM_OK);
+    assert_false(settled());
+    assert_int_equal(settle_otherwise(&ended, &error), NXM_OK);
+    assert_int_equal(ended.outcome, NXM_RELEASE_QUEUED);
+    assert_int_equal(nxm_blocks_claim(host.blocks, address, newcomer.id, NXM_BLOCK_RELEASING, NXM_BLOCK_LIVE, NULL), NXM_OK);
+    assert_true(fake_complete_one(fake.last_state, &refused));
+    assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
+    assert_int_equal(nxm_blocks_remove(host.blocks, address, newcomer.id), NXM_OK);
+    assert_nothing_is_left();
+}
+
+struct flight {
+    struct nxm_quiet_release release;
+    struct nxm_quiet_words words;
+    uint64_t ticket;
+    NxmemStatus status;
+};
+
+static struct flight take_off(uint64_t address)
+{
+    take(address);
+    ask();
+    return (struct flight){ release, words, ticket, status };
+}
+
+static int land(struct flight flight, struct nxm_release *ret_ended)
+{
+    struct nxm_error error;
+
+    release = flight.release;
+    words = flight.words;
+    ticket = flight.ticket;
+    status = flight.status;
+    nxm_own.asking = release.seat; /* each on a thread of its own */
+    assert_false(settled());
+    return settle_otherwise(ret_ended, &error);
+}
+
+/* Nobody knows then which of them is the newer one, but for the plugin, that says of one that it is live. */
+static void of_two_that_come_back_to_one_address_the_refused_one_is_live(void **state)
+{
+    uint32_t refused;
+
+    for (int first = 0; first < 2; first++) {
+        uint64_t address = block_with_seat(4096), again;
+        struct flight flights[2];
+        struct nxm_release ended;
+
+        (void)state;
+        fake.enqueue_status = 0;
+        flights[0] = take_off(address);
+        fake.next_address = (void *)(uintptr_t)address;
+        nxm_own.next_id = 0; /* another thread's row, and seat */
+        again = block_with_seat(8192);
+        assert_int_equal(again, address);
+        fake.enqueue_status = NXMEM_STATUS_BUSY;
+        flights[1] = take_off(address);
+        assert_int_equal(land(flights[first], &ended), first == 1 ? NXM_ECALL : NXM_OK);
+        assert_int_equal(land(flights[1 - first], &ended), first == 1 ? NXM_OK : NXM_ECALL);
+        assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
+        assert_true(fake_complete_one(fake.last_state, &refused));
+        assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
+        host_assert_counts(1, 0);
+        fake.enqueue_status = 0;
+        fake.complete_in_enqueue = true;
+        take(address);
+        ask();
+        assert_true(settled());
+        fake.complete_in_enqueue = false;
+        assert_nothing_is_left();
+    }
+}
+
 static void a_completion_with_something_to_tell_is_told(void **state)
 {
     const uint32_t states[] = { NXMEM_RELEASE_FAILED, NXMEM_RELEASE_QUARANTINED };
@@ -855,6 +978,9 @@ int main(void)
         TEST(a_block_is_taken_out_of_the_middle_of_its_chain),
         TEST(a_release_that_stays_is_completed_later),
         TEST(a_release_that_the_plugin_refuses_leaves_the_block_live),
+        TEST(who_comes_back_finds_out_who_stands_there),
+        TEST(who_comes_back_does_not_take_the_place_of_a_newcomer),
+        TEST(of_two_that_come_back_to_one_address_the_refused_one_is_live),
         TEST(a_completion_with_something_to_tell_is_told),
         TEST(a_completion_that_keeps_something_back_is_told),
         TEST(a_completion_wins_over_the_answer),
