@@ -392,7 +392,7 @@ $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/test_%.o $(BUILD)/fu
 	$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -rdynamic $(if $(filter library,$*),-Wl$(comma)--wrap=dlopen) -o $@ $^ -ldl -lpthread
 
 # --- interpose tests: its parts against a driver under the test's hand; the routes and the exit stay out -----------
-PARTS := calm capture companion context cuda_status deferral door event forks giveback hook_context hook_device hook_peer hook_pointer hook_pool hook_stream hook_vmm label lane lifecycle mark memops observe order owned peers pool process quiet scope serve stale tally thread turn usage vmm waiting
+PARTS := calm capture companion context cuda_status deferral door event forks giveback hook_context hook_device hook_peer hook_pointer hook_pool hook_stream hook_vmm label lane lifecycle mark memops observe order owned peers pool process quiet scope serve stale summary tally thread turn usage vmm waiting
 PARTS_O := $(PARTS:%=$(BUILD)/interpose/%.o) $(BUILD)/tests/interpose/fake_driver.o $(BUILD)/tests/interpose/fake_exit.o
 $(BUILD)/tests/interpose/%.o: EXTRA = -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/interpose/%.o: tests/interpose/%.c

@@ -132,6 +132,10 @@ int nxm_allocator_enqueue_claimed(struct nxm_allocator *allocator, const struct 
 /* Whether a block at that address, which no table knows, is being released by another thread's quiet call (quiet.h). */
 bool nxm_allocator_is_releasing(const struct nxm_allocator *allocator, uint64_t address);
 
+/* The blocks of such releases stand in the table again, as RELEASING: for a last report, since nobody takes them out when their release is
+ * over. */
+void nxm_allocator_show_releasing(struct nxm_allocator *allocator);
+
 /* The same with the shape the caller believes in; a wrong one refuses with NXM_EINVAL, untouched (15.1). */
 int nxm_allocator_enqueue_shaped(struct nxm_allocator *allocator, uint64_t address, uint64_t bytes, uint64_t align,
                                  struct nxm_release *ret_release, struct nxm_error *ret_error);

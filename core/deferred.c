@@ -397,6 +397,22 @@ bool nxm_allocator_is_releasing(const struct nxm_allocator *allocator, uint64_t 
     return nxm_queued_is_releasing(&allocator->queued, address);
 }
 
+void nxm_allocator_show_releasing(struct nxm_allocator *allocator)
+{
+    struct nxm_blocks *blocks = allocator->options.blocks;
+    uint64_t address, id, then;
+    struct nxm_block block;
+
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
+        if (!nxm_queued_is_quiet_at(&allocator->queued, i, &address, &id) || !nxm_blocks_find_gone(blocks, address, &block) || block.id != id)
+            continue;
+        block.state = NXM_BLOCK_RELEASING;
+        if (nxm_blocks_insert_again(blocks, &block) == NXM_OK &&
+            !(nxm_queued_is_quiet_at(&allocator->queued, i, &address, &then) && then == id)) /* it is over */
+            nxm_blocks_remove(blocks, block.address, id);
+    }
+}
+
 static int no_deferred_release(const struct nxm_allocator *allocator, struct nxm_error *ret_error)
 {
     return nxm_error_set(ret_error, NXM_EUNSUPPORTED, 0, "mechanism %s has no deferred release", allocator->name);

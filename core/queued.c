@@ -285,6 +285,16 @@ bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address)
     return false;
 }
 
+bool nxm_queued_is_quiet_at(const struct nxm_queued *queued, unsigned number, uint64_t *ret_address, uint64_t *ret_id)
+{
+    const struct nxm_seat *seat = &queued->seats[number];
+    uint64_t word = atomic_load_explicit(&seat->word, memory_order_acquire);
+
+    *ret_id = word & ~(NXM_SEAT_QUIET | NXM_SEAT_BUSY);
+    *ret_address = __atomic_load_n(&seat->releases, __ATOMIC_ACQUIRE) - *ret_id;
+    return (word & NXM_SEAT_QUIET) != 0;
+}
+
 bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion)
 {
     uint64_t id = completion->allocation_id, word = nxm_seat_quiet_word(id);

@@ -94,6 +94,9 @@ uint64_t nxm_queued_begin_row(struct nxm_queued *queued);
 /* Whether somebody is releasing the block at that address quietly: it is in no table meanwhile. */
 bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address);
 
+/* What is being released quietly at that seat. False: nothing. */
+bool nxm_queued_is_quiet_at(const struct nxm_queued *queued, unsigned seat, uint64_t *ret_address, uint64_t *ret_id);
+
 /* For a completion: of one who sits quietly, and so it is his. False: nobody does, for that id. */
 bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion);
 
@@ -191,12 +194,6 @@ struct nxm_entry *nxm_queued_take_from_shard(struct nxm_queued *queued, uint64_t
 static inline uint64_t nxm_seat_note(uint64_t address, uint64_t id)
 {
     return address + id;
-}
-
-/* The address of the release that sits there quietly. */
-static inline uint64_t nxm_seat_address(const struct nxm_seat *seat, uint64_t id)
-{
-    return seat->releases - id;
 }
 
 /* On the thread of who sits there quietly, who is asking the plugin: it is either his still, or taken. */

@@ -59,7 +59,7 @@ CUresult nxm_quiet_not_plainly(struct nxm_scope *scope, const struct nxm_quiet_a
 static void record_again(const struct nxm_scope *scope, const struct nxm_quiet_release *release, struct nxm_block *ret_block)
 {
     /* Not by the words that the plugin was shown: it may have written there. */
-    uint64_t address = nxm_seat_address(release->seat, nxm_quiet_id(release));
+    uint64_t address = release->seat->releases - nxm_quiet_id(release);
     struct nxm_block gone;
 
     *ret_block = block_of(scope, release->bytes, nxm_quiet_id(release));

@@ -45,10 +45,17 @@ static void fill_note(struct nxm_report *report)
     report->note = note;
 }
 
+static void show_releasing(struct nxm_scope *scope, void *unused)
+{
+    (void)unused;
+    nxm_allocator_show_releasing(scope->allocator);
+}
+
 void nxm_summary_fill(struct nxm_report *ret_report)
 {
     struct nxm_allocator_totals totals;
 
+    nxm_scope_each(show_releasing, NULL); /* of threads that are in the middle of a free */
     nxm_program_path(program, sizeof program);
     for (int i = 0; i < NXM_TABLE_COUNT; i++)
         reported[i] = nxm_table((enum nxm_table)i);

@@ -24,6 +24,7 @@
 #include "interpose/lifecycle.h"
 #include "interpose/owned.h"
 #include "interpose/quiet.h"
+#include "interpose/summary.h"
 #include "interpose/tally.h"
 
 #define BYTES 0x10000u
@@ -573,6 +574,37 @@ static void a_second_free_during_a_quiet_one_never_reaches_the_driver(void **sta
     assert_at_rest();
 }
 
+static unsigned shown;
+
+static void show_for_a_report(CUdeviceptr address)
+{
+    struct nxm_class_totals totals;
+    struct nxm_report report = { 0 };
+    struct nxm_block block;
+
+    nxm_summary_fill(&report);
+    shown = nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block) == NXM_OK && block.state == NXM_BLOCK_RELEASING;
+    nxm_allocator_show_releasing(scope->allocator); /* once */
+    nxm_blocks_totals(nxm_table(NXM_TABLE_MEMORY), NXM_CLASS_DEVICE, &totals);
+    shown += totals.live_blocks == 1 && totals.live_bytes == BYTES;
+}
+
+static void a_report_shows_what_is_being_released_quietly(void **state)
+{
+    struct nxm_block before, block;
+    CUdeviceptr address = allocate();
+    (void)state;
+    nxm_allocator_show_releasing(scope->allocator); /* nothing of that */
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &before), NXM_OK);
+    assert_int_equal(before.state, NXM_BLOCK_LIVE);
+    mechanism.inside = show_for_a_report;
+    assert_int_equal(hook_cuMemFree_v2(address), CUDA_SUCCESS);
+    assert_int_equal(shown, 2);
+    assert_int_equal(nxm_blocks_find(nxm_table(NXM_TABLE_MEMORY), address, &block), NXM_OK);
+    assert_int_equal(nxm_blocks_remove(nxm_table(NXM_TABLE_MEMORY), address, before.id), NXM_OK);
+    assert_at_rest();
+}
+
 /* --- who waits for them ------------------------------------------------------------------------------------------------- */
 
 static _Atomic bool is_inside, may_go;
@@ -691,6 +723,7 @@ int main(void)
         TEST(a_plugin_that_writes_where_it_is_told_of_a_block_moves_no_record),
         TEST(a_free_that_stays_pins_the_scope_until_it_is_over),
         TEST(a_second_free_during_a_quiet_one_never_reaches_the_driver),
+        TEST(a_report_shows_what_is_being_released_quietly),
         TEST(a_scope_is_not_given_up_under_a_quiet_call),
         TEST(into_a_scope_that_is_shut_nobody_goes_quietly),
         TEST(each_reason_ends_the_calm_for_as_long_as_it_lasts),
