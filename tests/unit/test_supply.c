@@ -53,15 +53,16 @@ static bool is_resident(const char *at)
     return (there & 1) != 0;
 }
 
-/* Kernels before 5.14 cannot. */
+/* Kernels before 5.14 cannot; an emulator says that it has, and has not. */
 static bool kernel_populates(void)
 {
-    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int error = nxm_populate(page, PAGE);
+    bool populates = error == 0 && is_resident(page);
 
     munmap(page, PAGE);
     assert_true(error == 0 || error == EINVAL);
-    return error == 0;
+    return populates;
 }
 
 /* As a table does: pages are made ready as they are taken. */
@@ -193,9 +194,11 @@ static void what_was_mapped_ahead_goes_with_the_rest(void **state)
 
 static void errno_stays_as_it_was(void **state)
 {
+    bool populates = kernel_populates();
+
     (void)state;
     errno = 77;
-    assert_int_not_equal(nxm_populate((void *)(uintptr_t)PAGE, PAGE), 0);
+    assert_true(nxm_populate((void *)(uintptr_t)PAGE, PAGE) != 0 || !populates);
     assert_int_equal(errno, 77);
 }
 
