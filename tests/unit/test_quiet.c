@@ -712,6 +712,38 @@ static void of_two_that_come_back_to_one_address_the_refused_one_is_live(void **
     }
 }
 
+static void what_is_being_released_is_shown_for_a_report(void **state)
+{
+    uint64_t address = block_with_seat(4096);
+    struct nxm_class_totals totals;
+    struct nxm_block block, shown;
+
+    (void)state;
+    assert_int_equal(nxm_blocks_find(host.blocks, address, &block), NXM_OK);
+    nxm_allocator_show_releasing(host.allocator); /* nothing of that */
+    assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
+    fake.complete_in_enqueue = true;
+    take(address);
+    release.seat->releases++; /* not said yet */
+    nxm_allocator_show_releasing(host.allocator);
+    assert_int_equal(host_state(address), 0);
+    release.seat->releases--;
+    for (int i = 0; i < 2; i++) {
+        nxm_allocator_show_releasing(host.allocator);
+        assert_int_equal(nxm_blocks_find(host.blocks, address, &shown), NXM_OK);
+        assert_int_equal(shown.state, NXM_BLOCK_RELEASING);
+        assert_int_equal(shown.id, block.id);
+        nxm_blocks_totals(host.blocks, NXM_CLASS_DEVICE, &totals);
+        assert_int_equal(totals.live_blocks, 1);
+        assert_int_equal(totals.live_bytes, 4096);
+    }
+    ask();
+    assert_true(settled());
+    assert_int_equal(nxm_blocks_remove(host.blocks, address, block.id), NXM_OK);
+    nxm_allocator_show_releasing(host.allocator); /* nothing any more */
+    assert_nothing_is_left();
+}
+
 static void a_completion_with_something_to_tell_is_told(void **state)
 {
     const uint32_t states[] = { NXMEM_RELEASE_FAILED, NXMEM_RELEASE_QUARANTINED };
@@ -978,6 +1010,7 @@ int main(void)
         TEST(a_block_is_taken_out_of_the_middle_of_its_chain),
         TEST(a_release_that_stays_is_completed_later),
         TEST(a_release_that_the_plugin_refuses_leaves_the_block_live),
+        TEST(what_is_being_released_is_shown_for_a_report),
         TEST(who_comes_back_finds_out_who_stands_there),
         TEST(who_comes_back_does_not_take_the_place_of_a_newcomer),
         TEST(of_two_that_come_back_to_one_address_the_refused_one_is_live),
