@@ -272,19 +272,6 @@ enum nxm_settled nxm_queued_settle_quiet(struct nxm_queued *queued, struct nxm_s
 
 /* --- the completion's side ------------------------------------------------------------------------------ */
 
-bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address)
-{
-    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
-        const struct nxm_seat *seat = &queued->seats[i];
-        uint64_t word = atomic_load_explicit(&seat->word, memory_order_acquire);
-        uint64_t note = nxm_seat_note(address, word & ~(NXM_SEAT_QUIET | NXM_SEAT_BUSY));
-
-        if ((word & NXM_SEAT_QUIET) != 0 && __atomic_load_n(&seat->releases, __ATOMIC_ACQUIRE) == note)
-            return true;
-    }
-    return false;
-}
-
 bool nxm_queued_is_quiet_at(const struct nxm_queued *queued, unsigned number, uint64_t *ret_address, uint64_t *ret_id)
 {
     const struct nxm_seat *seat = &queued->seats[number];
@@ -293,6 +280,17 @@ bool nxm_queued_is_quiet_at(const struct nxm_queued *queued, unsigned number, ui
     *ret_id = word & ~(NXM_SEAT_QUIET | NXM_SEAT_BUSY);
     *ret_address = __atomic_load_n(&seat->releases, __ATOMIC_ACQUIRE) - *ret_id;
     return (word & NXM_SEAT_QUIET) != 0;
+}
+
+bool nxm_queued_is_releasing(const struct nxm_queued *queued, uint64_t address)
+{
+    uint64_t at, id;
+
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
+        if (nxm_queued_is_quiet_at(queued, i, &at, &id) && at == address)
+            return true;
+    }
+    return false;
 }
 
 bool nxm_queued_hand_over(struct nxm_queued *queued, const NxmemReleaseCompletion *completion)

@@ -567,6 +567,15 @@ static void a_release_that_stays_is_completed_later(void **state)
     assert_int_equal(host_state(address), 0);
 }
 
+static void goes_quietly(uint64_t address)
+{
+    fake.enqueue_status = 0;
+    fake.complete_in_enqueue = true;
+    take(address);
+    ask();
+    assert_true(settled());
+}
+
 static void a_release_that_the_plugin_refuses_leaves_the_block_live(void **state)
 {
     uint64_t address = block_with_seat(4096);
@@ -582,11 +591,7 @@ static void a_release_that_the_plugin_refuses_leaves_the_block_live(void **state
     assert_int_equal(error.status, NXMEM_STATUS_BUSY);
     assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
     host_assert_counts(1, 0);
-    fake.enqueue_status = 0;
-    fake.complete_in_enqueue = true;
-    take(address);
-    ask();
-    assert_true(settled());
+    goes_quietly(address);
     assert_nothing_is_left();
 }
 
@@ -702,11 +707,7 @@ static void of_two_that_come_back_to_one_address_the_refused_one_is_live(void **
         assert_true(fake_complete_one(fake.last_state, &refused));
         assert_int_equal(host_state(address), NXM_BLOCK_LIVE);
         host_assert_counts(1, 0);
-        fake.enqueue_status = 0;
-        fake.complete_in_enqueue = true;
-        take(address);
-        ask();
-        assert_true(settled());
+        goes_quietly(address);
         fake.complete_in_enqueue = false;
         assert_nothing_is_left();
     }
