@@ -61,9 +61,12 @@ static int imports_a_pool(void)
     CHECK(cuMemFreeAsync(p, s) == CUDA_SUCCESS);
     CHECK(cuMemFreeAsync(p, s) == CUDA_ERROR_INVALID_VALUE);
     sim_set_looks(0);
+    CHECK(sim_hold(s) == CUDA_SUCCESS); /* a fill that had begun would be a second finding */
     CHECK(cuMemsetD8Async(other, 8, BYTES, s) == CUDA_SUCCESS);
     CHECK(sim_violations() == 0);
     CHECK(cuMemFreeAsync(other, CU_STREAM_PER_THREAD) == CUDA_SUCCESS); /* which nothing puts behind the fill */
+    CHECK(cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    CHECK(sim_release(s) == CUDA_SUCCESS);
     CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
     CHECK(sim_live_blocks("ipc") == 0 && sim_violations() == 1 && sim_findings("unordered-free") == 1);
     tell(PIPE, &m);
