@@ -38,6 +38,14 @@ proves "the tree itself is untouched" '[ "$(head -n 1 value.h)" = "#define VALUE
 only lives unit/test_value 2 '#define UNUSED 3'
 run scripts/mutate
 proves "a mutant that no test notices survives, and that is a failure" 'exits 1' 'prints "survived lives"' 'last_line "0 passed, 1 failed"'
+only lives unit/test_value 2 '#define UNUSED 3'
+mutant dies unit/test_value 1 '#define VALUE 3'
+NXMEM_TOTALS=$work/totals run scripts/mutate
+proves "what was not killed is named once more at the end" 'exits 1' \
+    '[ "$(tail -n 4 "$work/out" | head -n 2)" = "not killed:
+  lives: survived unit/test_value" ]'
+proves "and where whoever runs many steps collects what failed" \
+    '[ "$(cat "$work/totals.failed")" = "FAIL  mutant lives: survived unit/test_value" ]' '[ "$(cat "$work/totals")" = "1 1 0" ]'
 only stale unit/test_value 1 '#define VALUE 3'
 sed -i 's/^-#define VALUE 1/-#define VALUE 9/' tests/mutants/stale.patch
 run scripts/mutate
