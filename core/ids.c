@@ -4,7 +4,7 @@
 
 #include "spread.h"
 
-static atomic_uint_fast64_t rows; /* that have begun */
+static atomic_uint_fast64_t rows; /* the last that has begun, or was left out */
 
 uint64_t nxm_ids_bound(void)
 {
@@ -13,6 +13,11 @@ uint64_t nxm_ids_bound(void)
 
 uint64_t nxm_ids_begin_row(void)
 {
-    nxm_spread_assign();
-    return (atomic_fetch_add_explicit(&rows, 1, memory_order_relaxed) + 1) * NXM_IDS_ROW;
+    uint64_t line = nxm_spread_assign() / sizeof(struct nxm_spread_line);
+    uint_fast64_t last = atomic_load_explicit(&rows, memory_order_relaxed), row;
+
+    do
+        row = last + 1 + (line - (last + 1)) % NXM_SPREAD_LINES; /* the next of those */
+    while (!atomic_compare_exchange_weak_explicit(&rows, &last, row, memory_order_relaxed, memory_order_relaxed));
+    return row * NXM_IDS_ROW;
 }

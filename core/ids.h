@@ -1,5 +1,6 @@
 /* The numbers by which blocks are told apart: unique in the process, never 0, never given twice. Any
- * thread; no locks. A thread takes a row of them at once, so that threads seldom meet over the next one.
+ * thread; no locks. A thread takes a row of them at once, so that threads seldom meet over the next one; and its rows are those that
+ * have its line's number (spread.h), over NXM_SPREAD_LINES. So what is chosen by the row of an id is a thread's own where its line is.
  */
 #ifndef NXM_IDS_H
 #define NXM_IDS_H
@@ -7,8 +8,9 @@
 #include <stdint.h>
 
 #include "own.h"
+#include "spread.h"
 
-#define NXM_IDS_ROW 64u /* rows begin at multiples of it: id / NXM_IDS_ROW names the row */
+#define NXM_IDS_ROW 256u /* rows begin at multiples of it: id / NXM_IDS_ROW names the row */
 
 uint64_t nxm_ids_begin_row(void);
 uint64_t nxm_ids_bound(void); /* above every id that any thread has been given; below those of rows that begin from now on */

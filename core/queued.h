@@ -29,7 +29,7 @@
 #include "nxmem_memory_abi.h"
 #include "stores.h"
 
-#define NXM_QUEUED_SEATS 64u
+#define NXM_QUEUED_SEATS (4 * NXM_SPREAD_LINES) /* four of each thread's own, for others may free what it allocates */
 #define NXM_QUEUED_SHARDS 16u
 #define NXM_QUEUED_FIRST_BUCKETS 16u
 
@@ -121,7 +121,8 @@ static inline uint64_t nxm_seat_quiet_word(uint64_t id)
 #endif
 }
 
-/* The ids that a thread gives one after the other meet in one seat, and seldom with another thread's. */
+/* A thread's ids all meet in one seat, which is its own as its line of counters is (ids.h): who is taken off his processor inside a
+ * call of the plugin keeps nobody else from a seat. */
 static inline struct nxm_seat *nxm_queued_seat(struct nxm_queued *queued, uint64_t id)
 {
     return &queued->seats[id / NXM_IDS_ROW % NXM_QUEUED_SEATS];

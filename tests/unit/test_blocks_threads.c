@@ -50,19 +50,21 @@ static uint64_t next_random(uint64_t *seed)
 #define THREADS 4
 #define ROUNDS 8000u
 #define CONTESTED 24u
-#define IDS (THREADS * ROUNDS * 2u)
+#define IDS (THREADS * ROUNDS * 2u + 1)
 
 static struct {
     struct nxm_blocks *table;
-    uint64_t first_id;
-    atomic_uchar born[IDS], ended[IDS];
-    atomic_ulong inserted, won;
+    atomic_uchar born[IDS], ended[IDS]; /* by their ids */
+    atomic_ulong made, inserted, won;
 } contest;
 
-static size_t id_index(uint64_t id)
+static struct nxm_block contestant(uint64_t address)
 {
-    assert_true(id >= contest.first_id && id - contest.first_id < IDS);
-    return (size_t)(id - contest.first_id);
+    struct nxm_block block = make(address, 64);
+
+    block.id = atomic_fetch_add(&contest.made, 1) + 1;
+    assert_true(block.id < IDS);
+    return block;
 }
 
 /* One winner ends each id; sometimes it removes late, after somebody else reused the address. */
@@ -73,12 +75,12 @@ static void contest_end(uint64_t address, uint64_t *seed)
     if (nxm_blocks_claim(contest.table, address, 0, NXM_BLOCK_LIVE | NXM_BLOCK_WAITING, NXM_BLOCK_RELEASING, &met) != NXM_OK)
         return;
     atomic_fetch_add(&contest.won, 1);
-    assert_int_equal(atomic_fetch_add(&contest.ended[id_index(met.id)], 1), 0);
+    assert_int_equal(atomic_fetch_add(&contest.ended[met.id], 1), 0);
     if (next_random(seed) % 4 == 0) {
-        struct nxm_block again = make(address, 64);
+        struct nxm_block again = contestant(address);
 
         if (nxm_blocks_insert(contest.table, &again) == NXM_OK) {
-            atomic_fetch_add(&contest.born[id_index(again.id)], 1);
+            atomic_fetch_add(&contest.born[again.id], 1);
             atomic_fetch_add(&contest.inserted, 1);
         }
     }
@@ -91,7 +93,7 @@ static void *contest_run(void *argument)
 
     for (unsigned i = 0; i < ROUNDS; i++) {
         uint64_t address = BASE + next_random(&seed) % CONTESTED * 512;
-        struct nxm_block block = make(address, 64), met;
+        struct nxm_block block = contestant(address), met;
 
         switch (next_random(&seed) % 4) {
         case 0:
@@ -106,7 +108,7 @@ static void *contest_run(void *argument)
             break;
         default:
             if (nxm_blocks_insert(contest.table, &block) == NXM_OK) {
-                atomic_fetch_add(&contest.born[id_index(block.id)], 1);
+                atomic_fetch_add(&contest.born[block.id], 1);
                 atomic_fetch_add(&contest.inserted, 1);
             }
             break;
@@ -119,8 +121,8 @@ static bool visit_survivor(void *argument, const struct nxm_block *block)
 {
     (void)argument;
     assert_int_not_equal(block->state, NXM_BLOCK_RELEASING);
-    assert_int_equal(atomic_load(&contest.ended[id_index(block->id)]), 0);
-    atomic_store(&contest.ended[id_index(block->id)], 1);
+    assert_int_equal(atomic_load(&contest.ended[block->id]), 0);
+    atomic_store(&contest.ended[block->id], 1);
     return true;
 }
 
@@ -130,7 +132,6 @@ static void threads_that_recycle_addresses_have_one_winner_and_lose_no_record(vo
 
     memset(&contest, 0, sizeof contest);
     contest.table = *state;
-    contest.first_id = nxm_block_next_id();
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, contest_run, (void *)i), 0);
     for (int i = 0; i < THREADS; i++)

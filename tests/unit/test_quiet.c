@@ -431,6 +431,45 @@ static void a_quiet_release_leaves_nothing_behind(void **state)
     assert_false(nxm_blocks_find_gone(host.blocks, address + 1, &gone));
 }
 
+static void *release_in_every_row(void *ret_quiet)
+{
+    for (unsigned i = 0; i < NXM_QUEUED_SEATS; i++) {
+        nxm_own.next_id = 0;
+        uint64_t address = address_of_quiet(4096);
+        if (!nxm_quiet_take(host.allocator, address, nxm_spread_here(), &words, &release))
+            return NULL;
+        ask();
+        *(unsigned *)ret_quiet += settled();
+    }
+    return NULL;
+}
+
+/* It may be off its processor for long. */
+static void who_is_held_inside_a_release_is_in_nobodys_way(void **state)
+{
+    struct nxm_quiet_release held;
+    NxmemAllocation what;
+    struct nxm_seat *asking;
+    unsigned quiet = 0;
+    pthread_t thread;
+
+    (void)state;
+    fake.complete_in_enqueue = true;
+    take(block_with_seat(4096));
+    held = release;
+    what = words.allocation;
+    asking = nxm_own.asking;
+    assert_int_equal(pthread_create(&thread, NULL, release_in_every_row, &quiet), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(quiet, NXM_QUEUED_SEATS);
+    release = held;
+    words.allocation = what;
+    assert_ptr_equal(nxm_own.asking, asking);
+    ask();
+    assert_true(settled());
+    assert_nothing_is_left();
+}
+
 /* Only what was freed quietly is known by its record: what went otherwise was not freed, or has a grave. */
 static void what_went_the_general_way_leaves_no_grave_in_its_record(void **state)
 {
@@ -682,6 +721,14 @@ static int land(struct flight flight, struct nxm_release *ret_ended)
     return settle_otherwise(ret_ended, &error);
 }
 
+/* With another row of ids, as another thread has. */
+static void sit_elsewhere(const struct nxm_seat *here)
+{
+    do
+        nxm_own.next_id = nxm_queued_begin_row(&host.allocator->queued) + 1;
+    while (nxm_queued_seat(&host.allocator->queued, nxm_own.next_id) == here);
+}
+
 /* Nobody knows then which of them is the newer one, but for the plugin, that says of one that it is live. */
 static void of_two_that_come_back_to_one_address_the_refused_one_is_live(void **state)
 {
@@ -696,7 +743,7 @@ static void of_two_that_come_back_to_one_address_the_refused_one_is_live(void **
         fake.enqueue_status = 0;
         flights[0] = take_off(address);
         fake.next_address = (void *)(uintptr_t)address;
-        nxm_own.next_id = 0; /* another thread's row, and seat */
+        sit_elsewhere(flights[0].release.seat);
         again = block_with_seat(8192);
         assert_int_equal(again, address);
         fake.enqueue_status = NXMEM_STATUS_BUSY;
@@ -1005,6 +1052,7 @@ int main(void)
         TEST(what_the_last_one_in_a_seat_released_is_not_being_released),
         TEST(a_row_of_ids_begins_with_memory_in_its_seat),
         TEST(a_quiet_release_leaves_nothing_behind),
+        TEST(who_is_held_inside_a_release_is_in_nobodys_way),
         TEST(what_went_the_general_way_leaves_no_grave_in_its_record),
         TEST(what_costs_more_is_not_plain),
         TEST(only_a_plain_live_block_of_the_allocator_is_taken),

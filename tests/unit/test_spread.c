@@ -277,6 +277,45 @@ static void a_threads_own_ids_rise(void **state)
     }
 }
 
+static void *take_rows(void *ret_others)
+{
+    for (unsigned i = 0; i < 3 * NXM_SPREAD_LINES; i++) {
+        uint64_t row = nxm_ids_begin_row() / NXM_IDS_ROW;
+        *(unsigned *)ret_others += row % NXM_SPREAD_LINES != nxm_spread_here() / sizeof(struct nxm_spread_line);
+    }
+    return NULL;
+}
+
+/* So nobody else's ids meet its own where the row chooses. */
+static void a_threads_rows_have_the_number_of_its_line(void **state)
+{
+    unsigned others[THREADS + 1] = { 0 };
+    pthread_t threads[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_rows, &others[i]), 0);
+    take_rows(&others[THREADS]);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (int i = 0; i <= THREADS; i++)
+        assert_int_equal(others[i], 0);
+}
+
+/* Or the numbers would be used up sooner than they must. */
+static void a_thread_is_given_the_next_row_of_its_own(void **state)
+{
+    uint64_t last = nxm_ids_begin_row(), bound = nxm_ids_bound();
+
+    (void)state;
+    assert_int_equal(bound, last + NXM_IDS_ROW);
+    for (int i = 0; i < 10; i++) {
+        uint64_t next = nxm_ids_begin_row();
+        assert_int_equal(next, last + NXM_SPREAD_LINES * NXM_IDS_ROW);
+        last = next;
+    }
+}
+
 static void a_line_that_was_one_threads_alone_is_given_to_no_later_one(void **state)
 {
     uint64_t others = NXM_SPREAD_LINES - NXM_SPREAD_SHARED;
@@ -303,6 +342,8 @@ int main(void)
         cmocka_unit_test(a_count_is_never_below_zero),
         cmocka_unit_test(no_id_is_given_twice_nor_is_it_zero),
         cmocka_unit_test(a_threads_own_ids_rise),
+        cmocka_unit_test(a_threads_rows_have_the_number_of_its_line),
+        cmocka_unit_test(a_thread_is_given_the_next_row_of_its_own),
         cmocka_unit_test(who_begins_a_row_of_ids_has_a_line),
     };
 
