@@ -140,10 +140,10 @@ static bool quietly(void)
     return mechanism.asked_quietly != before;
 }
 
-/* The seats have their entries, the shards their records, and the thread knows its place. */
+/* The thread's seats have their entries, the shards their records, and it knows its place. */
 static void calm_down(void)
 {
-    for (unsigned i = 0; i < 2 * NXM_QUEUED_SEATS * NXM_IDS_ROW; i++)
+    for (unsigned i = 0; i < 2 * NXM_QUEUED_SEATS / NXM_SPREAD_LINES * NXM_IDS_ROW; i++)
         assert_int_equal(hook_cuMemFree_v2(allocate()), CUDA_SUCCESS);
     assert_true(quietly());
 }
