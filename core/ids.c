@@ -4,20 +4,16 @@
 
 #include "spread.h"
 
-static atomic_uint_fast64_t rows; /* the last that has begun, or was left out */
+static atomic_uint_fast64_t rounds; /* of all lines, that have begun: one row of each is used */
 
 uint64_t nxm_ids_bound(void)
 {
-    return (atomic_load_explicit(&rows, memory_order_relaxed) + 1) * NXM_IDS_ROW;
+    return atomic_load_explicit(&rounds, memory_order_relaxed) * NXM_SPREAD_LINES * NXM_IDS_ROW;
 }
 
 uint64_t nxm_ids_begin_row(void)
 {
-    uint64_t line = nxm_spread_assign() / sizeof(struct nxm_spread_line);
-    uint_fast64_t last = atomic_load_explicit(&rows, memory_order_relaxed), row;
+    uint64_t line = nxm_spread_assign() / sizeof(struct nxm_spread_line); /* never the first */
 
-    do
-        row = last + 1 + (line - (last + 1)) % NXM_SPREAD_LINES; /* the next of those */
-    while (!atomic_compare_exchange_weak_explicit(&rows, &last, row, memory_order_relaxed, memory_order_relaxed));
-    return row * NXM_IDS_ROW;
+    return (atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed) * NXM_SPREAD_LINES + line) * NXM_IDS_ROW;
 }
