@@ -277,12 +277,17 @@ static void a_threads_own_ids_rise(void **state)
     }
 }
 
+static bool is_of_another_line(uint64_t id)
+{
+    return id / NXM_IDS_ROW % NXM_SPREAD_LINES != nxm_spread_here() / sizeof(struct nxm_spread_line);
+}
+
 static void *take_rows(void *ret_others)
 {
-    for (unsigned i = 0; i < 3 * NXM_SPREAD_LINES; i++) {
-        uint64_t row = nxm_ids_begin_row() / NXM_IDS_ROW;
-        *(unsigned *)ret_others += row % NXM_SPREAD_LINES != nxm_spread_here() / sizeof(struct nxm_spread_line);
-    }
+    for (unsigned i = 0; i < 3 * NXM_SPREAD_LINES; i++)
+        *(unsigned *)ret_others += is_of_another_line(nxm_ids_begin_row());
+    for (unsigned i = 0; i < 3 * NXM_IDS_ROW; i++) /* a row ends where it ends */
+        *(unsigned *)ret_others += is_of_another_line(nxm_block_next_id());
     return NULL;
 }
 
