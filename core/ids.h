@@ -1,6 +1,6 @@
 /* The numbers by which blocks are told apart: unique in the process, never 0, never given twice. Any
- * thread; no locks. A thread takes a row of them at once, so that threads seldom meet over the next one; and its rows are those that
- * have its line's number (spread.h), over NXM_SPREAD_LINES. So what is chosen by the row of an id is a thread's own where its line is.
+ * thread; no locks. A thread takes a row of them at once, so that threads seldom meet over the next one. The row's number is that of
+ * the thread's line of counters (spread.h), modulo NXM_SPREAD_LINES: what is chosen by it is the thread's own where its line is.
  */
 #ifndef NXM_IDS_H
 #define NXM_IDS_H
@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "own.h"
-#include "spread.h"
 
 #define NXM_IDS_ROW 256u /* rows begin at multiples of it: id / NXM_IDS_ROW names the row */
 

@@ -25,8 +25,10 @@
 
 #include "allocator.h"
 #include "blocks.h"
+#include "ids.h"
 #include "lock.h"
 #include "nxmem_memory_abi.h"
+#include "spread.h"
 #include "stores.h"
 
 #define NXM_QUEUED_SEATS (4 * NXM_SPREAD_LINES) /* four of each thread's own, for others may free what it allocates */
@@ -121,8 +123,8 @@ static inline uint64_t nxm_seat_quiet_word(uint64_t id)
 #endif
 }
 
-/* A thread's ids all meet in one seat, which is its own as its line of counters is (ids.h): who is taken off his processor inside a
- * call of the plugin keeps nobody else from a seat. */
+/* The ids of a row meet in one seat, which is the thread's own as its line of counters is (ids.h): who is taken off his processor inside
+ * a call of the plugin keeps no other thread from releasing what is its own. */
 static inline struct nxm_seat *nxm_queued_seat(struct nxm_queued *queued, uint64_t id)
 {
     return &queued->seats[id / NXM_IDS_ROW % NXM_QUEUED_SEATS];
